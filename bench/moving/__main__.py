@@ -16,7 +16,7 @@ from localcluster.errors import LocalClusterError
 
 
 async def measure(options: argparse.Namespace) -> str:
-    fleet = Fleet(options.nodes, options.pods, options.seed)
+    fleet = Fleet(nodes=options.nodes, pods=options.pods, seed=options.seed)
     conditions = Conditions()
     with tempfile.TemporaryDirectory(prefix="bench-moving-") as folder:
         raced = await race(fleet, Path(folder))

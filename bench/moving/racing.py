@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import descheduler
-from bench.moving.fleet import Fleet, bring_up
+from bench.moving.fleet import Fleet
 from bench.moving.witnessing import Witness
+from bench.placed_fleet import bring_up
 from localcluster import audit_log, manifests
 from localcluster.cluster import Cluster
 from localcluster.state_dir import running
@@ -125,7 +126,7 @@ async def _witnessing(cluster: Cluster, fleet: Fleet) -> AsyncIterator[Witness]:
         for folder in ("crds", "extender"):
             await manifests.apply(client, MANIFESTS / folder)
         await install(cluster)
-        await bring_up(client, fleet)
+        await bring_up(cluster, client, fleet)
         api, witness = await stack.enter_async_context(direct(cluster)), Witness()
         mirror = await stack.enter_async_context(mirroring(api, witness, [NODES, PODS]))
         await mirror.synced()

@@ -34,7 +34,7 @@ async def measure(options: argparse.Namespace) -> str:
     task = asyncio.current_task()
     if task:  # `timeout` and `kill` end the clusters, too
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    fleet, conditions = Fleet(options.nodes, options.seed), Conditions()
+    fleet, conditions = Fleet(nodes=options.nodes, seed=options.seed), Conditions()
     with contextlib.ExitStack() as stack:
         folder = options.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-storm-")))
         measured = {arm: await _measure_arm(arm, fleet, folder, options) for arm in _list_arms(options)}

@@ -11,8 +11,9 @@ from typing import Any
 import aiohttp
 
 from bench import descheduler
+from bench.placed_fleet import bring_up
 from bench.reading.arms import Failed
-from bench.storm.fleet import HIGH, LOW, Fleet, bring_up
+from bench.storm.fleet import HIGH, LOW, Fleet
 from bench.storm.tracing import HISTORIES, count_calls, trace
 from bench.storm.watching import EvictionCounter, Prober, read_usage, subtract
 from localcluster import audit_log, manifests

@@ -37,7 +37,7 @@ def history(at: float, *, opened: tuple[str, ...] = (), past: tuple[str, ...] = 
 
 
 def test_a_fifth_of_the_nodes_is_full_and_gives_away_half() -> None:
-    assert FLEET.places == Fleet(500, seed=1).places != Fleet(500, seed=2).places
+    assert FLEET.places == Fleet(nodes=500, seed=1).places != Fleet(nodes=500, seed=2).places
     counts = Counter(FLEET.places)
     assert (len(counts), set(counts.values()), FLEET.moves) == (100, {8}, 400)
     # One fewer on a full node is still too much, and an empty node with one more is still under-utilised.
