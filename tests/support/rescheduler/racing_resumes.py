@@ -80,6 +80,9 @@ class RaceWorld(World):
             if kind == HISTORIES.name
         ]
 
+    def has_open_moves(self) -> bool:
+        return any(history.status.open for history in self.histories())
+
     def past(self) -> list[PastMove]:
         return [move for history in self.histories() for move in history.status.past or ()]
 
@@ -185,7 +188,7 @@ async def race(seed: int) -> Race:
             group.create_task(_begin(context, dispatcher, number, dice.uniform(0.0, 0.1), reports))
             for number in range(WORKLOADS)
         ]
-        while not all(mover.done() for mover in movers) or len(dispatcher) or _open(world):
+        while not all(mover.done() for mover in movers) or len(dispatcher) or world.has_open_moves():
             await asyncio.sleep(dice.uniform(0.0, 0.02))
             resumed += 1
             with suppress(errors.ApiError):
@@ -246,10 +249,6 @@ def source_of(workload: str) -> str:
 
 def target_of(workload: str) -> str:
     return f"target-of-{workload}"
-
-
-def _open(world: RaceWorld) -> bool:
-    return any(history.status.open for history in world.histories())
 
 
 def _pod_of(workload: str, name: str, node: str, **fields: Any) -> Pod:

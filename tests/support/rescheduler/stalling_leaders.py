@@ -111,9 +111,10 @@ async def take_over(seed: int) -> TakeOver:
             for number in range(WORKLOADS)
         ]
         arrived = group.create_task(stalling.arrived())
-        while not arrived.done() or not all(each.done() for each in movers) or _is_busy(dispatcher, mirror):
+        coming = [arrived, *movers]
+        while not all(each.done() for each in coming) or _is_busy(dispatcher, mirror, world):
             await asyncio.sleep(dice.uniform(0.0, 2.0))
-            if _is_busy(dispatcher, mirror):
+            if _is_busy(dispatcher, mirror, world):
                 await _resume(dispatcher)
     await context.ledger.flush()
     refused = sum(move.evicted_at is None for move in world.past())
@@ -159,9 +160,11 @@ async def _resume(dispatcher: MoveDispatcher) -> None:
         await dispatcher.resume()
 
 
-def _is_busy(dispatcher: MoveDispatcher, mirror: FakeMirror) -> bool:
+def _is_busy(dispatcher: MoveDispatcher, mirror: FakeMirror, world: RaceWorld) -> bool:
+    """Tell whether there is anything to do; a move that could not be resumed rests first."""
     mirror.sync()
-    return len(dispatcher) > 0 or dispatcher.failed or dispatcher.has_orphans()
+    at_work = len(dispatcher) > 0 or dispatcher.failed
+    return at_work or world.has_open_moves() or dispatcher.has_orphans()
 
 
 async def _begin(context: ExecutionContext, dispatcher: MoveDispatcher, number: int, pause: float) -> None:
