@@ -11,7 +11,7 @@ from federation.objects.health import UNKNOWN
 from federation.objects.names import Key
 from federation.objects.resources import HeldWork
 from federation.objects.template import Object, ResourceTemplate
-from federation.propagation.status_rules import Copies, sum_status
+from federation.propagation.status_rules import NO_RANGES, AddressRanges, Copies, sum_status
 from federation.propagation.work_sync import APPLIED
 from federation.propagation.works import targets_of
 from reberth.records import Condition
@@ -37,11 +37,16 @@ def change_binding_status(
 
 
 def change_template_status(
-    key: Key, binding: ResourceBinding, template: ResourceTemplate, works: Mapping[str, HeldWork]
+    key: Key,
+    binding: ResourceBinding,
+    template: ResourceTemplate,
+    works: Mapping[str, HeldWork],
+    *,
+    ranges: AddressRanges = NO_RANGES,
 ) -> Object | None:
     """Return the merge patch of a template's status; None if nothing changes or the kind has no rule."""
     found = {name: status for name, work in works.items() if isinstance(status := _status_of(work), dict)}
-    copies = Copies(found, is_whole=targets_of(binding).keys() <= found.keys())
+    copies = Copies(found, is_whole=targets_of(binding).keys() <= found.keys(), ranges=ranges)
     had = template.part("status")
     status = sum_status(
         key.api_version.rpartition("/")[0],

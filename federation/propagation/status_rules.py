@@ -4,7 +4,9 @@ Counts are added up. observedGeneration becomes the newest generation of the tem
 observed a copy of that generation. A kind without a rule keeps its status.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_address
+from types import MappingProxyType
 from typing import NamedTuple
 
 from federation.objects.health import number
@@ -43,11 +45,18 @@ _DEMANDED = {
 }
 
 
+Network = IPv4Network | IPv6Network
+AddressRanges = Mapping[str, Sequence[Network]]
+"""The addresses that each cluster may give to Services and Ingresses of the hub."""
+NO_RANGES: AddressRanges = MappingProxyType({})
+
+
 class Copies(NamedTuple):
     """The statuses of a template's copies by cluster; `is_whole` if no cluster is missing."""
 
     by_cluster: Mapping[str, Object]
     is_whole: bool
+    ranges: AddressRanges = NO_RANGES
 
     @property
     def statuses(self) -> list[Object]:
@@ -91,13 +100,30 @@ def _has_observed(copy: Object, generation: int) -> bool:
 
 
 def _balance(copies: Copies) -> Object:
-    """List all addresses; one without a host name gets that of its cluster."""
+    """List all addresses; one without a host name gets that of its cluster.
+
+    Whoever gives an address to a Service takes the traffic of that address: an IP counts only in the ranges
+    of its cluster.
+    """
     ingress = [
-        {"hostname": cluster, **each} if not each.get("hostname") else each
+        _show_address(cluster, each, copies.ranges.get(cluster, ()))
         for cluster in sorted(copies.by_cluster)
         for each in (copies.by_cluster[cluster].get("loadBalancer") or {}).get("ingress") or ()
     ]
     return {"loadBalancer": {"ingress": ingress} if ingress else {}}
+
+
+def _show_address(cluster: str, found: Object, ranges: Sequence[Network]) -> Object:
+    named = found if found.get("hostname") else {"hostname": cluster, **found}
+    return named if _is_within(named.get("ip"), ranges) else {"hostname": named["hostname"]}
+
+
+def _is_within(address: object, ranges: Sequence[Network]) -> bool:
+    try:
+        found = ip_address(address) if isinstance(address, str) else None
+    except ValueError:
+        found = None
+    return found is not None and any(found in each for each in ranges)
 
 
 def _run_pods(copies: Copies) -> Object:

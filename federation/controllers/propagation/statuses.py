@@ -6,7 +6,10 @@ propagation/aggregation.
 
 import asyncio
 from collections.abc import Mapping
+from ipaddress import ip_network
 from typing import Any
+
+import msgspec
 
 from federation.api import WORK_API_VERSION, ResourceBinding
 from federation.hub.call_priority import Urgency
@@ -19,6 +22,7 @@ from federation.objects.names import Key, binding_of
 from federation.objects.resources import HeldWork
 from federation.propagation.aggregation import change_binding_status, change_template_status
 from federation.propagation.binding import key_of_binding, template_of
+from federation.propagation.status_rules import AddressRanges
 from federation.propagation.work_sync import APPLIED
 from reberth.cluster.kinds import Resource
 from reberth.values.duration import Duration
@@ -29,6 +33,15 @@ class StatusSettings(QueueSettings, frozen=True):
     """Changes of several members within this time are written at once."""
     wait_for_all: Duration = Duration(5)
     """How long to wait for members that have not reported a new copy yet."""
+    addresses: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    """By cluster, the networks whose addresses its Services and Ingresses may show on the hub."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for what is no network."""
+        self.read_ranges()
+
+    def read_ranges(self) -> AddressRanges:
+        return {name: tuple(map(ip_network, networks)) for name, networks in self.addresses.items()}
 
 
 class StatusesController:
@@ -36,6 +49,7 @@ class StatusesController:
         self._hub = hub
         self._settings = settings
         self._index = index
+        self._ranges = settings.read_ranges()
         self._unreported_since: dict[Key, float] = {}
         self._queue = WorkQueue("statuses", self._reconcile, settings, urgency=Urgency.SUMMING_UP)
 
@@ -84,7 +98,7 @@ class StatusesController:
         template = self._hub.find(kind, target.namespace, target.name) if kind else None
         if kind is None or template is None or template.metadata.uid != binding.spec.resource.uid:
             return None
-        template_change = change_template_status(target, binding, template, works)
+        template_change = change_template_status(target, binding, template, works, ranges=self._ranges)
         if template_change is not None:
             await self._hub.patch(kind, template, template_change, subresource="status")
         return None

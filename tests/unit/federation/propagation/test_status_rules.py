@@ -1,8 +1,12 @@
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
 
 from federation.propagation.status_rules import Copies, sum_status, tells_generations
+from federation.settings import FederationSettings
+from reberth.config.settings import parse
+from reberth.values.errors import SettingsError
 
 DONE = {"startTime": "2026-01-01T00:00:00Z", "completionTime": "2026-01-01T01:00:00Z", "succeeded": 2}
 LATER = DONE | {"startTime": "2026-01-01T00:30:00Z", "completionTime": "2026-01-01T02:00:00Z", "succeeded": 1}
@@ -69,7 +73,7 @@ def test_counts_are_added_up_and_written_once() -> None:
                 {"loadBalancer": {"ingress": [{"ip": "a"}]}},
                 {"loadBalancer": {"ingress": [{"hostname": "b"}]}},
             ],
-            {"loadBalancer": {"ingress": [{"hostname": "m1", "ip": "a"}, {"hostname": "b"}]}},
+            {"loadBalancer": {"ingress": [{"hostname": "m1"}, {"hostname": "b"}]}},
         ),
         ("batch", "Job", [{}], None),
         (
@@ -104,3 +108,29 @@ def test_a_job_has_failed_when_one_of_its_parts_has() -> None:
 def test_kinds_with_generations_are_distinguished_by_group() -> None:
     assert tells_generations("apps", "Deployment")
     assert not tells_generations("apps.example.com", "Deployment")
+
+
+@pytest.mark.parametrize(("group", "kind"), [("", "Service"), ("networking.k8s.io", "Ingress")])
+def test_an_address_is_shown_only_if_it_is_of_the_networks_of_its_cluster(group: str, kind: str) -> None:
+    """kube-proxy of the hub would take the traffic of any other."""
+    ranges = {"m1": (ip_network("192.0.2.0/24"), ip_network("2001:db8::/32"))}
+    odd = [{"ip": "8.8.8.8"}, {"ip": "nonsense"}, {"ip": 5}, {"ip": "10.0.0.1", "hostname": "db"}]
+    own = [{"ip": "192.0.2.7"}, {"ip": "2001:db8::1", "hostname": "web"}]
+    copies = {"m1": {"loadBalancer": {"ingress": [*odd, *own]}}, "m2": {"loadBalancer": {"ingress": own}}}
+    found = sum_status(group, kind, {}, Copies(copies, True, ranges), generation=1)
+    assert found == {
+        "loadBalancer": {
+            "ingress": [
+                *({"hostname": name} for name in ("m1", "m1", "m1", "db")),
+                *({"hostname": "m1", "ip": "192.0.2.7"}, {"ip": "2001:db8::1", "hostname": "web"}),
+                *({"hostname": name} for name in ("m2", "web")),
+            ]
+        }
+    }
+
+
+def test_networks_that_are_none_are_refused_with_their_field() -> None:
+    text = b"apiVersion: reberth.dev/v1alpha1\nkind: FederationSettings\n"
+    text += b"statuses: {addresses: {m1: [10.0.0.1/8]}}"
+    with pytest.raises(SettingsError, match="statuses.*10.0.0.1/8 has host bits set"):
+        parse(text, FederationSettings)
