@@ -17,6 +17,7 @@ from reberth.cluster.pods.interning import (
     join_pairs,
     join_spec,
     keep_known,
+    keep_of_node,
     keep_one,
     split_pod,
 )
@@ -186,7 +187,7 @@ def _trim_node(node: Node) -> Node:
     meta = node.metadata
     labels = {intern(key): intern(text) for key, text in (meta.labels or {}).items()}
     return Node(
-        replace(meta, labels=labels or None, annotations=keep_known(meta.annotations)),
+        replace(meta, labels=labels or None, annotations=keep_of_node(meta.annotations)),
         node.spec,
         _trim_status(node.status),
     )

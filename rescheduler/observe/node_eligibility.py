@@ -7,6 +7,7 @@ on it does not last. A young node, which is not initialized yet, is neither.
 from collections.abc import Iterable
 
 from reberth.cluster.node_lifecycle import LeavingNode, judge_node
+from reberth.cluster.pods.interning import DELAYED_DELETION
 from reberth.records import Labels, Node
 from reberth.values.refusal import Refused
 
@@ -17,7 +18,6 @@ _KEEP_NODE = (
     "cluster-autoscaler.kubernetes.io/scale-down-disabled",
 )
 _KEEP_PODS = "autoscaling.cast.ai/removal-disabled"
-_BUSY_PREFIX = "delay-deletion.cluster-autoscaler.kubernetes.io/"
 ONLY_LEAVING = Refused("DestinationLeaving", "the only nodes that fit are leaving or not initialized")
 _RIVALS = tuple(
     f"nodeutilization.descheduler.openshift.io/{sign}" for sign in ("overutilized", "appropriate")
@@ -54,7 +54,7 @@ def refuse_emptying(node: Node) -> Refused | None:
         return refused
     annotations = node.metadata.annotations or {}
     for key in annotations:
-        if key.startswith(_BUSY_PREFIX):
+        if key.startswith(DELAYED_DELETION):
             return Refused("NodeBusy", f"annotation {key}")
     kept = next((key for key in _KEEP_NODE if _is_set(annotations, key)), None)
     return Refused("NodeMarked", f"annotation {kept}") if kept else None

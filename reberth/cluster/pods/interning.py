@@ -5,7 +5,8 @@ common part is a Pod again, the same for all replicas, and `Own` is the rest. No
 placement is lost: `join_pairs` and `join_spec` put the parts together again.
 
 Dropped for good are volumes that no decision reads (configMap, secret, projected: the token volume of every
-pod has its own name), unknown annotations, and those parts of the status that repeat the spec.
+pod has its own name), unknown annotations, and those parts of the status that repeat the spec. Of an
+annotation no more is kept than is read.
 """
 
 from collections.abc import Hashable, Iterable
@@ -17,41 +18,57 @@ from msgspec.structs import replace
 from reberth.cluster.pods.daemonset_pin import pin, unpin
 from reberth.cluster.pods.resize import keep_differing
 from reberth.records import Labels, ObjectMeta, Pod, PodSpec, Volume
+from reberth.values.text_limits import LONGEST_TEXT
 
 Pairs = tuple[tuple[str, str], ...]
 Shared = TypeVar("Shared", bound=Hashable)
 
-# The annotations that Reberth or Kubernetes' scheduling reads: prefixes or whole keys.
-KEPT_ANNOTATIONS = (
-    "reberth.dev/",
-    "autoscaling.cast.ai/",
+# The annotations that Reberth or Kubernetes' scheduling reads, by their whole keys: whoever may write an
+# object may give it any number of others.
+KEPT_ANNOTATIONS = frozenset({
+    "autoscaling.cast.ai/disposable",
+    "autoscaling.cast.ai/removal-disabled",
     "beta.evictor.cast.ai/disposable",
-    "cluster-autoscaler.kubernetes.io/",
+    "cluster-autoscaler.kubernetes.io/daemonset-pod",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes",
+    "cluster-autoscaler.kubernetes.io/scale-down-disabled",
     "controller.kubernetes.io/pod-deletion-cost",
-    "delay-deletion.cluster-autoscaler.kubernetes.io/",
-    "descheduler.alpha.kubernetes.io/",
+    "descheduler.alpha.kubernetes.io/evict",
+    "descheduler.alpha.kubernetes.io/eviction-in-progress",
+    "descheduler.alpha.kubernetes.io/prefer-no-eviction",
     "eviction-autoscaler.azure.com/original-min-replicas",
     "evictionSurgeReplicas",
     "gang.scheduling.koordinator.sh/name",
-    "karpenter.sh/",
+    "karpenter.sh/do-not-consolidate",
+    "karpenter.sh/do-not-disrupt",
+    "karpenter.sh/do-not-evict",
     "kubernetes.io/config.mirror",
     "kueue.x-k8s.io/pod-group-name",
     "leaderworkerset.sigs.k8s.io/group-key",
     "node-lifecycle.datadoghq.com/enabled",
     "pod-group-name",
     "pod-group.scheduling.sigs.k8s.io",
-    "pv.kubernetes.io/",
-    "scheduler.alpha.kubernetes.io/",
+    "pv.kubernetes.io/bind-completed",
+    "reberth.dev/automation",
+    "reberth.dev/score-weights",
     "scheduling.k8s.io/group-name",
     "scheduling.koordinator.sh/eviction-cost",
     "scheduling.koordinator.sh/soft-eviction",
     "scheduling.volcano.sh/group-name",
     "scheduling.x-k8s.io/pod-group",
-    "storage.alpha.kubernetes.io/",
-    "volume.beta.kubernetes.io/",
-    "volume.kubernetes.io/",
+    "storage.alpha.kubernetes.io/migrated-plugins",
+    "volume.beta.kubernetes.io/storage-class",
+    "volume.kubernetes.io/selected-node",
     "yunikorn.apache.org/task-group-name",
-)
+})  # fmt: skip
+# The note that keeps pods away from a node; it is JSON, so it is kept whole.
+NODE_NOTE = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+# Whoever delays the deletion of a node puts a name of its own behind this.
+DELAYED_DELETION = "delay-deletion.cluster-autoscaler.kubernetes.io/"
+_MOST_DELAYED = 16
+# Whoever reads a text that was cut sees that it is longer than any that is read.
+_LONGEST_KEPT = LONGEST_TEXT + 1
 # The labels and annotations whose values differ between the replicas of one workload, sorted.
 OWN_LABELS = (
     "apps.kubernetes.io/pod-index",
@@ -108,15 +125,27 @@ def join_spec(common: PodSpec, own: PodOwnFields, *, node: str | None) -> PodSpe
 
 
 def keep_known(annotations: Labels | None, others: frozenset[str] = frozenset()) -> Labels | None:
-    """Drop the annotations that Reberth never reads, except these."""
+    """Drop the annotations that Reberth never reads, except these, and cut the others."""
     if not annotations:
         return None
-    return {key: text for key, text in annotations.items() if _is_known(key) or key in others} or None
+    kept = {
+        key: text[:_LONGEST_KEPT]
+        for key, text in annotations.items()
+        if key in KEPT_ANNOTATIONS or key in others
+    }
+    return kept or None
 
 
-@lru_cache(maxsize=4096)
-def _is_known(annotation: str) -> bool:
-    return annotation.startswith(KEPT_ANNOTATIONS)
+def keep_of_node(annotations: Labels | None) -> Labels | None:
+    """Drop the annotations of a node that Reberth never reads."""
+    if not annotations:
+        return None
+    kept = keep_known(annotations) or {}
+    delayed = sorted(key for key in annotations if key.startswith(DELAYED_DELETION))[:_MOST_DELAYED]
+    kept |= {key: annotations[key][:_LONGEST_KEPT] for key in delayed}
+    if NODE_NOTE in annotations:
+        kept[NODE_NOTE] = annotations[NODE_NOTE]
+    return kept or None
 
 
 @lru_cache(maxsize=8192)

@@ -34,10 +34,10 @@ labels = st.dictionaries(
 annotations = st.dictionaries(
     st.sampled_from(
         [
-            "reberth.dev/x",
+            "reberth.dev/automation",
             "unknown.example.com/y",
             "controller.kubernetes.io/pod-deletion-cost",
-            "karpenter.sh/z",
+            "karpenter.sh/do-not-disrupt",
         ]
     ),
     st.sampled_from(["1", "2"]),

@@ -262,10 +262,10 @@ def test_another_object_under_the_same_name_takes_its_place() -> None:
 
 def test_unread_annotations_are_dropped_from_every_kind() -> None:
     cache = Cache(version=KUBERNETES)
-    long = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "reberth.dev/x": "y"}
+    long = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "reberth.dev/automation": "off"}
     cache.replace(SERVICE, [service("a", "1", annotations=long)], "5")
     (kept,) = cache.of(SERVICE).rows()
-    assert kept.metadata.annotations == {"reberth.dev/x": "y"}
+    assert kept.metadata.annotations == {"reberth.dev/automation": "off"}
 
 
 @pytest.mark.parametrize("version", ["", "abc", "-1", "1.5", "٣"])

@@ -1,3 +1,4 @@
+import ast
 from typing import Any
 
 import pytest
@@ -5,17 +6,23 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from reberth.cluster.pods.interning import (
+    DELAYED_DELETION,
+    KEPT_ANNOTATIONS,
+    NODE_NOTE,
     PodOwnFields,
     join_pairs,
     join_spec,
     keep_known,
+    keep_of_node,
     keep_one,
     split_pod,
 )
 from reberth.cluster.pods.requests import Version, count_bound_requests
+from reberth.memory.notes import ANNOTATION
 from reberth.records import Pod, PodSpec
 from tests.support.builders import Object, owner, pod
 from tests.support.cluster.strategies import pinned_to, pod_record, pods
+from tests.support.repository import ROOT
 
 
 def without_idle_volumes(spec: PodSpec) -> PodSpec:
@@ -175,6 +182,51 @@ def test_a_pod_without_anything_of_its_own_has_nothing() -> None:
 
 def test_unread_annotations_are_dropped() -> None:
     assert keep_known({"kubectl.kubernetes.io/last-applied-configuration": "{}"}) is None
+
+
+def test_of_an_annotation_no_more_is_kept_than_is_read() -> None:
+    kept = keep_known({"reberth.dev/automation": "x" * 2**18, "own": "y" * 2**18}, frozenset({"own"}))
+    assert kept == {"reberth.dev/automation": "x" * 1025, "own": "y" * 1025}
+
+
+def test_a_node_keeps_its_note_whole_and_a_few_delays_of_its_deletion() -> None:
+    delays = {f"{DELAYED_DELETION}{number:02}": "x" * 2000 for number in range(40)}
+    kept = keep_of_node(
+        {**delays, NODE_NOTE: "n" * 2**17, "unknown": "x", "karpenter.sh/do-not-disrupt": "true"}
+    )
+    assert kept is not None
+    assert {key: len(text) for key, text in kept.items()} == {
+        **{f"{DELAYED_DELETION}{number:02}": 1025 for number in range(16)},
+        NODE_NOTE: 2**17,
+        "karpenter.sh/do-not-disrupt": 4,
+    }
+    assert keep_of_node({"unknown": "x"}) is None
+
+
+READ = ("reberth", "extender", "rescheduler")
+DOMAINS = (
+    *("reberth.dev/", "autoscaling.cast.ai/", "cluster-autoscaler.kubernetes.io/", "karpenter.sh/"),
+    *("descheduler.alpha.kubernetes.io/", "pv.kubernetes.io/", "scheduler.alpha.kubernetes.io/"),
+    *("storage.alpha.kubernetes.io/", "volume.beta.kubernetes.io/", "volume.kubernetes.io/"),
+)
+# Labels, taints, versions and reporters, and the annotations of Leases and evictions.
+NOT_MIRRORED = {
+    *(f"karpenter.sh/{name}" for name in ("disrupted", "initialized", "nodepool", "unregistered")),
+    *(f"reberth.dev/{name}" for name in ("extender", "rescheduler", "v1alpha1", "v1alpha2")),
+    *(
+        f"reberth.dev/{name}"
+        for name in ("move", "move-answers", "move-request", "paused", "policy", "reason")
+    ),
+}
+
+
+def test_every_annotation_that_the_code_names_is_kept() -> None:
+    files = (file for program in READ for file in (ROOT / program).rglob("*.py"))
+    texts = (each for file in files for each in ast.walk(ast.parse(file.read_text())))
+    named = {each.value for each in texts if isinstance(each, ast.Constant) and isinstance(each.value, str)}
+    keys = {text for text in named if text.startswith(DOMAINS) and not text.endswith("/") and " " not in text}
+    assert keys - NOT_MIRRORED == {key for key in KEPT_ANNOTATIONS | {NODE_NOTE} if key.startswith(DOMAINS)}
+    assert NODE_NOTE == ANNOTATION
 
 
 def test_equal_values_become_one_object() -> None:
