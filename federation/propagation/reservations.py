@@ -8,8 +8,8 @@ has existed for long enough to be in the cluster's report, when the replicas go 
 import heapq
 import itertools
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 import msgspec
 from msgspec.structs import replace
@@ -17,9 +17,11 @@ from msgspec.structs import replace
 from federation.api import ResourceBinding
 from federation.objects.names import Key
 from reberth.records import Quantities
+from reberth.values import errors
 from reberth.values.quantity import QuantityError, nanos
 
 _PODS = "pods"
+_PERHAPS_WRITTEN = (errors.ServerFault, errors.Unanswered, errors.Unreadable)
 
 
 class Reservation(msgspec.Struct, frozen=True):
@@ -47,15 +49,33 @@ class Reservations:
         self._numbers = itertools.count()
 
     def reserve(self, key: Key, binding: ResourceBinding, given: Mapping[str, int], *, now: float) -> None:
-        """Reserve what a decision gives beyond what the binding has."""
-        had = {target.name: target.replicas for target in binding.spec.clusters or ()}
+        """Reserve what a decision gives beyond what the binding has, and what it has and is held still."""
+        had = _list_replicas(binding)
         held = self._held.get(key, {})
         more = {
-            name: replicas - had.get(name, 0) + (held[name].replicas if name in held else 0)
+            name: replicas
+            - had.get(name, 0)
+            + min(held[name].replicas if name in held else 0, had.get(name, 0))
             for name, replicas in given.items()
         }
         self._drop(key, *(held.keys() - {name for name, count in more.items() if count > 0}))
         self._hold(key, binding, more, now=now)
+
+    @contextmanager
+    def reserving(
+        self, key: Key, binding: ResourceBinding, given: Mapping[str, int], *, now: float
+    ) -> Iterator[None]:
+        """Reserve while the decision is written; give it back if the API server has not written it."""
+        before = dict(self._held.get(key, {}))
+        self.reserve(key, binding, given, now=now)
+        try:
+            yield
+        except errors.ApiError as error:
+            if not isinstance(error, _PERHAPS_WRITTEN):
+                self._drop(key, *self._held.get(key, {}))
+                for name, one in before.items():
+                    self._put(key, name, one)
+            raise
 
     def restore(self, key: Key, binding: ResourceBinding, *, now: float) -> None:
         """Reserve what another process has assigned and the members have not applied yet."""
@@ -82,6 +102,24 @@ class Reservations:
         self._forget(now)
         return self._taken
 
+    def taken_by_others(
+        self, key: Key, binding: ResourceBinding, *, now: float
+    ) -> Mapping[str, Mapping[str, int]]:
+        """Return what is taken as far as it may stand against this binding.
+
+        Replicas that it has are in its clusters and are counted there as its own; what is held for it beyond
+        them comes from a write of which nobody knows whether it happened, and must not refuse it.
+        """
+        taken, had = self.taken(now=now), _list_replicas(binding)
+        own = {
+            name: replace(one, replicas=one.replicas - had.get(name, 0)).amounts
+            for name, one in self._held.get(key, {}).items()
+            if one.replicas > had.get(name, 0)
+        }
+        return (
+            {**taken, **{name: Counter(taken[name]) - Counter(own[name]) for name in own}} if own else taken
+        )
+
     def _hold(self, key: Key, binding: ResourceBinding, counts: Mapping[str, int], *, now: float) -> None:
         needs = binding.spec.replica_requirements
         request = (needs.resource_request if needs else None) or {}
@@ -107,6 +145,10 @@ class Reservations:
             _, _, key, name = heapq.heappop(self._ends)
             if name in self._held.get(key, {}) and self._held[key][name].until <= now:
                 self._drop(key, name)
+
+
+def _list_replicas(binding: ResourceBinding) -> dict[str, int]:
+    return {target.name: target.replicas for target in binding.spec.clusters or ()}
 
 
 def _list_applied(binding: ResourceBinding) -> set[str]:

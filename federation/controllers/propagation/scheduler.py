@@ -7,6 +7,8 @@ clusters' room until they report it themselves (propagation/reservations).
 """
 
 import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Annotated, Any
 
 import msgspec
@@ -99,11 +101,11 @@ class SchedulerController:
         binding = msgspec.convert({**wanted, "metadata": metadata}, ResourceBinding)
         now = self._hub.clock()
         self._reservations.observe(key, None, now=now)
-        decision = self._decide(binding, now)
+        decision = self._decide(key, binding, now)
         change = self._change(binding, decision) if is_scheduled_by_us(binding) else None
         if change is None:
             return wanted
-        self._reserve(key, binding, decision)
+        self._reservations.reserve(key, binding, _list_given(decision), now=now)
         annotations = {**metadata["annotations"], **change["metadata"]["annotations"]}
         return {
             **wanted,
@@ -111,19 +113,22 @@ class SchedulerController:
             "spec": {**wanted["spec"], **change.get("spec", {})},
         }
 
-    def decide_triggered(self, key: Key, triggered: ResourceBinding) -> Object:
+    @contextmanager
+    def decide_triggered(self, key: Key, triggered: ResourceBinding) -> Iterator[Object]:
         """Decide for a binding that is about to be triggered: the patch to write with the trigger.
 
-        If it cannot be decided now, the trigger is written alone, and scheduled afterwards.
+        It is written within the context. If it cannot be decided now, the trigger is written alone, and
+        scheduled afterwards.
         """
-        if not is_scheduled_by_us(triggered):
-            return {}
-        decision = self._decide(apply_note(triggered), self._hub.clock())
-        change = self._change(triggered, decision) if decision.cause == Cause.REQUESTED else None
+        change = None
+        if is_scheduled_by_us(triggered):
+            decision = self._decide(key, apply_note(triggered), self._hub.clock())
+            change = self._change(triggered, decision) if decision.cause == Cause.REQUESTED else None
         if change is None:
-            return {}
-        self._reserve(key, triggered, decision)
-        return change
+            yield {}
+        else:
+            with self._reserving(key, triggered, decision):
+                yield change
 
     async def run(self) -> None:
         await self._queue.run()
@@ -160,7 +165,7 @@ class SchedulerController:
             return None
         started = time.monotonic()
         known = apply_note(binding)
-        decision = resume(binding, known, self._decide(known, now))
+        decision = resume(binding, known, self._decide(key, known, now))
         if decision.reason is not Reason.SUCCESS:
             self._unscheduled.add(key)
         await self._carry_out(key, binding, decision, is_unreported=known is not binding)
@@ -170,15 +175,16 @@ class SchedulerController:
             metrics.QUEUE_INCOMING.labels(metrics.ATTEMPT_FAILED).inc()
         return self._settings.look_again if decision.retry else None
 
-    def _decide(self, binding: ResourceBinding, now: float) -> Decision:
+    def _decide(self, key: Key, binding: ResourceBinding, now: float) -> Decision:
         """Decide; an object that cannot be read is a refusal."""
         try:
-            return decide(binding, self._fleet(now), now=now, timed=metrics.time_step)
+            fleet = self._read_fleet().less(self._reservations.taken_by_others(key, binding, now=now))
+            return decide(binding, fleet, now=now, timed=metrics.time_step)
         except ObjectError as error:
             return describe_unreadable(binding, error)
 
-    def _fleet(self, now: float) -> Fleet:
-        """Return the clusters, read anew when they have changed, less the reservations."""
+    def _read_fleet(self) -> Fleet:
+        """Return the clusters, read anew when they have changed."""
         clusters = self._hub.cache.of(resources.CLUSTERS.kind).rows()
         if clusters is not self._clusters or self._read is None:
             known = self._read.faults if self._read else ()
@@ -187,7 +193,7 @@ class SchedulerController:
             for fault in self._read.faults:
                 if all(fault is not each for each in known):
                     log.warning("cluster has no room that can be read", reason=str(fault))
-        return self._read.less(self._reservations.taken(now=now))
+        return self._read
 
     async def _carry_out(
         self, key: Key, binding: ResourceBinding, decision: Decision, *, is_unreported: bool
@@ -200,8 +206,8 @@ class SchedulerController:
         written = binding
         change = self._change(binding, decision)
         if change is not None:
-            self._reserve(key, binding, decision)
-            written = await self._hub.patch(resource, binding, change)
+            with self._reserving(key, binding, decision):
+                written = await self._hub.patch(resource, binding, change)
         was_changed = change is not None or is_unreported
         self._record_events(key, binding, decision, was_changed=was_changed)
         status = change_schedule_status(written, decision, was_changed=was_changed, now=self._hub.clock())
@@ -213,9 +219,10 @@ class SchedulerController:
         leaving = {each.metadata.name for each in clusters if each.metadata.deletion_timestamp is not None}
         return change_clusters(binding, decision, leaving=leaving, handover=self._handover)
 
-    def _reserve(self, key: Key, binding: ResourceBinding, decision: Decision) -> None:
-        given = {target.name: target.replicas for target in decision.clusters}
-        self._reservations.reserve(key, binding, given, now=self._hub.clock())
+    def _reserving(
+        self, key: Key, binding: ResourceBinding, decision: Decision
+    ) -> AbstractContextManager[None]:
+        return self._reservations.reserving(key, binding, _list_given(decision), now=self._hub.clock())
 
     def _record_events(
         self, key: Key, binding: ResourceBinding, decision: Decision, *, was_changed: bool
@@ -232,6 +239,10 @@ class SchedulerController:
                     action=_ACTION,
                     kind=WARNING if event.is_failure else NORMAL,
                 )
+
+
+def _list_given(decision: Decision) -> dict[str, int]:
+    return {target.name: target.replicas for target in decision.clusters}
 
 
 def _shape_of(cluster: Cluster) -> object:

@@ -9,6 +9,7 @@ for each binding and few more.
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any
 
 import msgspec
@@ -57,13 +58,13 @@ class RebalancerSettings(QueueSettings, frozen=True):
     """How long old copies stay if a rebalancer does not say it."""
 
 
-DecideTriggered = Callable[[Key, ResourceBinding], Object]
-"""Returns the patch to write with a trigger: the new clusters, if they can be decided at once."""
+DecideTriggered = Callable[[Key, ResourceBinding], AbstractContextManager[Object]]
+"""The patch to write with a trigger, within the context: the new clusters, if they can be decided at once."""
 
 
-def decide_later(_: Key, __: ResourceBinding) -> Object:
+def decide_later(_: Key, __: ResourceBinding) -> AbstractContextManager[Object]:
     """Write the trigger alone: the scheduler handles it later."""
-    return {}
+    return nullcontext({})
 
 
 class RebalancerController:
@@ -227,13 +228,9 @@ class RebalancerController:
         key = _binding_key(trigger.workload)
         self._asked[rebalancer.metadata.name].add(key)
         async with self._sending:
-            patch = _write_trigger(
-                binding,
-                trigger.at,
-                limits,
-                self._decide_triggered(key, _with_trigger(binding, trigger.at, limits)),
-            )
-            await self._hub.patch(resources.binding_resource(key.kind), binding, patch)
+            with self._decide_triggered(key, _with_trigger(binding, trigger.at, limits)) as placed:
+                patch = _write_trigger(binding, trigger.at, limits, placed)
+                await self._hub.patch(resources.binding_resource(key.kind), binding, patch)
         self._reports.tell_trigger(rebalancer, binding, trigger.at)
 
     async def _expire(self, rebalancer: WorkloadRebalancer) -> float | None:

@@ -24,6 +24,8 @@ class FakeHub:
         self.events: list[tuple[str, str]] = []
         self.patches: list[tuple[str, str, Object]] = []
         """Name, subresource and patch."""
+        self.refuse: list[Exception] = []
+        """The first patches fail with these errors."""
         self.controllers: list[Controller] = []
         self.cache = NotifyingCache(self._notify, version=(1, 36))
         self.hub = Hub(cast("ObjectApi", self), self.cache, cast("EventRecorder", self), self._clock)
@@ -49,6 +51,8 @@ class FakeHub:
 
     async def merge(self, resource: Resource[Any], name: str, patch: Object, **more: Any) -> Any:
         """Stand in for the API server."""
+        if self.refuse:
+            raise self.refuse.pop(0)
         self.patches.append((name, more.get("subresource") or "spec", patch))
         found = self.cache.of(resource.kind).named(more.get("namespace", ""), name)
         wire = apply_merge_patch(msgspec.to_builtins(found), patch)

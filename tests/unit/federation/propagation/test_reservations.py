@@ -1,5 +1,8 @@
+import pytest
+
 from federation.objects.names import Key
 from federation.propagation.reservations import Reservations
+from reberth.values import errors
 from reberth.values.quantity import UNIT
 from tests.support.federation.objects import NOW, claimed_binding, given
 
@@ -68,3 +71,44 @@ def test_an_unreadable_request_is_not_reserved() -> None:
     reservations = Reservations(lasting=100, reported_within=10)
     reservations.restore(KEY, odd, now=NOW)
     assert held(reservations) == {}
+
+
+def test_what_a_binding_holds_beyond_its_replicas_does_not_stand_against_it() -> None:
+    reservations = Reservations(lasting=100, reported_within=10)
+    two = claimed_binding(clusters=given(m1=2), **NEEDS)
+    reservations.reserve(KEY, claimed_binding(**NEEDS), {"m1": 2}, now=NOW)
+    reservations.reserve(KEY, two, {"m1": 5}, now=NOW)
+    assert held(reservations) == {"cpu": 2.5, "pods": 5}
+    against = reservations.taken_by_others(KEY, two, now=NOW)["m1"]
+    assert against == {"cpu": UNIT, "pods": 2 * UNIT}, "its replicas count there as its own"
+    other = reservations.taken_by_others(KEY._replace(name="other"), two, now=NOW)["m1"]
+    assert other["pods"] == 5 * UNIT
+    reservations.reserve(KEY, two, {"m1": 5}, now=NOW)
+    assert held(reservations) == {"cpu": 2.5, "pods": 5}, "it is set, not added"
+
+
+@pytest.mark.parametrize(
+    ("error", "left"),
+    [
+        (errors.Conflict, {}),
+        (errors.Unreachable, {}),
+        (errors.Unanswered, {"cpu": 1, "pods": 2}),
+        (errors.ServerFault, {"cpu": 1, "pods": 2}),
+    ],
+)
+def test_a_write_that_failed_gives_its_reservation_back(
+    error: type[errors.ApiError], left: dict[str, float]
+) -> None:
+    reservations = Reservations(lasting=100, reported_within=10)
+    with pytest.raises(error), reservations.reserving(KEY, claimed_binding(**NEEDS), {"m1": 2}, now=NOW):
+        raise error("patch", "no")
+    assert held(reservations) == left
+
+
+def test_a_write_that_failed_leaves_what_was_held_before() -> None:
+    reservations = reserved()
+    two = claimed_binding(clusters=given(m1=2), **NEEDS)
+    with pytest.raises(errors.Conflict), reservations.reserving(KEY, two, {"m1": 0, "m2": 9}, now=NOW):
+        raise errors.Conflict("patch", "no")
+    assert held(reservations) == {"cpu": 1, "pods": 2}
+    assert not any(reservations.taken(now=NOW).get("m2", {}).values())

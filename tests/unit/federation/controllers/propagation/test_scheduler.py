@@ -10,6 +10,7 @@ from federation.controllers.propagation.scheduler import SchedulerController, Sc
 from federation.objects import resources
 from federation.objects.names import Key
 from federation.objects.template import Object
+from reberth.values import errors
 from tests.support.federation.fake_hub import FakeHub
 from tests.support.federation.objects import bare_cluster, claimed_binding, given
 
@@ -128,6 +129,17 @@ async def test_room_that_another_process_has_given_away_is_held() -> None:
     assert hub.scheduled == ("False", "Unschedulable")
 
 
+@pytest.mark.parametrize("error", [errors.Conflict, errors.Unanswered])
+async def test_a_binding_is_not_refused_by_its_own_reservation(error: type[errors.ApiError]) -> None:
+    hub = SchedulerHub()
+    hub.refuse.append(error("patch", "try again"))
+    hub.put(resources.CLUSTERS, member(cpu="3"))
+    hub.put(resources.BINDINGS, claimed_binding(**NEEDS))
+    await hub.run()
+    assert hub.scheduled == ("True", "Success")
+    assert hub.patched.count(("web-deployment", "status")) == 1, "it was never reported as unschedulable"
+
+
 async def test_an_unreadable_binding_gets_scheduler_error_and_keeps_its_clusters() -> None:
     hub = SchedulerHub()
     hub.put(resources.CLUSTERS, member(cpu="9"))
@@ -174,16 +186,18 @@ async def test_a_trigger_is_written_with_its_new_clusters() -> None:
     triggered = claimed_binding(
         clusters=given(m1=3), rescheduleTriggeredAt="2026-11-18T12:00:02Z", status=done, **NEEDS
     )
-    decided = hub.scheduler.decide_triggered(KEY, triggered)
-    assert {each["name"] for each in decided["spec"]["clusters"]} == {"m1", "m2"}
+    with hub.scheduler.decide_triggered(KEY, triggered) as decided:
+        assert {each["name"] for each in decided["spec"]["clusters"]} == {"m1", "m2"}
     suspended = claimed_binding(
         **{**msgspec.to_builtins(triggered.spec), "suspension": {"scheduling": True}}, status=done
     )
-    assert hub.scheduler.decide_triggered(KEY, suspended) == {}
+    with hub.scheduler.decide_triggered(KEY, suspended) as nothing:
+        assert nothing == {}
     foreign = msgspec.structs.replace(
         triggered, metadata=msgspec.structs.replace(triggered.metadata, labels={})
     )
-    assert hub.scheduler.decide_triggered(KEY, foreign) == {}
+    with hub.scheduler.decide_triggered(KEY, foreign) as nothing:
+        assert nothing == {}
 
     annotations = decided["metadata"]["annotations"]
     meta = msgspec.structs.replace(triggered.metadata, annotations=annotations)

@@ -1,6 +1,7 @@
 """The rebalancer against a fake hub that records its writes."""
 
 import asyncio
+from contextlib import nullcontext
 from typing import cast
 
 import msgspec
@@ -25,7 +26,7 @@ class RebalancerHub(FakeHub):
     def __init__(self, *names: str, decided: Object | None = None) -> None:
         super().__init__(resources.BINDINGS, resources.REBALANCERS)
         self.rebalancer = RebalancerController(
-            self.hub, RebalancerSettings(), lambda _key, _triggered: decided or {}
+            self.hub, RebalancerSettings(), lambda _key, _triggered: nullcontext(decided or {})
         )
         self.controllers = [self.rebalancer]
         for name in names:
