@@ -96,7 +96,7 @@ async def stall(both: TakeOvers, number: int, hold: Hold) -> Arrivals:
     both.add(rules)
     await stage.drive_out(victims.values())
     held = await both.until_held(rules)
-    assert len(held) > HELD // 2
+    assert len(held) > HELD // 2, leader.log[-4000:]
     leader.send(signal.SIGSTOP)
     arrivals = await arrive(both, leader, victims, held, random.Random(number))
     await stage.finish()
