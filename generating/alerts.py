@@ -159,6 +159,21 @@ ALERTS = (
         "Its log names the reason.",
     ),
     Alert(
+        "ReberthCertificateEndsSoon",
+        f"min {by('certificate', 'use')} (reberth_certificate_not_after_seconds) - time() < 30 * 86400",
+        "1h",
+        "The {{ $labels.use }} certificate {{ $labels.certificate }} ends in {{ $value | humanizeDuration }}",
+        "Renew it; files are read again without a restart. If a program renews it, its log says why not.",
+    ),
+    Alert(
+        "ReberthCertificateEnds",
+        f"min {by('certificate', 'use')} (reberth_certificate_not_after_seconds) - time() < 7 * 86400",
+        "15m",
+        "The {{ $labels.use }} certificate {{ $labels.certificate }} ends in {{ $value | humanizeDuration }}",
+        "Renew it now: after its end no connection that needs it is made.",
+        "critical",
+    ),
+    Alert(
         "ReberthExtenderDown",
         write_missing("reberth_extender_notes"),
         "5m",

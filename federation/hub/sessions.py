@@ -166,7 +166,7 @@ class Sessions:
 
     async def _mirror(self, name: str, path: str) -> None:
         cache = NotifyingCache(lambda kind, record: self._on_change(name, kind, record), version=_VERSION)
-        async with ObjectApi(Access(path), self._settings.api) as api:
+        async with ObjectApi(Access(path, is_followed=False), self._settings.api) as api:
             api.leadership = self._hub.api.leadership
             session = Session(api, cache, asyncio.Event())
             self.problems.pop(name, None)

@@ -2,7 +2,7 @@
 
 kubernetes_asyncio implements all of this and is used for nothing else. Its client renews an in-cluster token
 by itself; all other sources of tokens (a file, a plugin), client certificates and the CA are read again when
-the server answers 401, or when its certificate cannot be verified.
+their files change, when the server answers 401, or when its certificate cannot be verified.
 
 Only two parts of that package are loaded: the kubeconfig loader and the REST client. An ordinary import of
 any part also loads its models of every Kubernetes kind: 38 MB and half a second for nothing (measured). Two
@@ -20,14 +20,15 @@ from dataclasses import dataclass
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import yaml
 
-from reberth.runtime.live_files import look
+from reberth.runtime.certificates import CA, CLIENT, record_expiry
+from reberth.runtime.live_files import follow, look
 from reberth.runtime.logs import Log
 from reberth.values.errors import ConfigurationError
 
@@ -73,6 +74,7 @@ with _emptied(_PACKAGE, _CLIENT):
 log = Log(__name__)
 
 _CONNECTIONS = 256  # watches hold one each; aiohttp's default limit of 100 would make calls wait for them
+_LOOK_INTERVAL = 60.0  # seconds; what is refused is read again at once
 _NAMESPACE_OF_POD = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _DEFAULT_NAMESPACE = "default"
 # What the package raises for a file without the expected structure.
@@ -92,6 +94,8 @@ class Access:
 
     kubeconfig: str | None = None
     context: str | None = None
+    is_followed: bool = True
+    """Whether its files are read again when they change, and metrics tell when its certificates end."""
 
     @property
     def file(self) -> str | None:
@@ -122,11 +126,15 @@ class Connection:
         self._retired: list[Any] = []  # older clients, whose watches go on
         self._proxy: str | None = None
         self._renewing = asyncio.Lock()
+        self._following: asyncio.Task[NoReturn] | None = None
         self.renewals = 0
 
     async def __aenter__(self) -> Self:
         self._configuration = await _load(self._access)
         self._tls = _read_tls(self._configuration)
+        self._record_expiries(self._configuration)
+        if self._access.is_followed:
+            self._following = asyncio.create_task(self._follow_files())
         self._rest = self._open_client(self._configuration)
         self._proxy = self._configuration.proxy or find_proxy(self.server)
         return self
@@ -134,6 +142,8 @@ class Connection:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._following:
+            self._following.cancel()
         for client_of_its_time in (*self._retired, self._rest):
             await client_of_its_time.close()
 
@@ -183,8 +193,24 @@ class Connection:
             self._retired.append(self._rest)
             self._rest, self._tls = renewed, tls
             log.info("certificates for the API server reloaded", source=str(self._access))
+            self._record_expiries(fresh)
         self._configuration.api_key = fresh.api_key
         self._configuration.refresh_api_key_hook = fresh.refresh_api_key_hook
+
+    async def _follow_files(self) -> NoReturn:
+        """Take renewed certificates up before the server refuses the old ones."""
+        known = self._configuration
+        names = (self._access.file, known.ssl_ca_cert, known.cert_file, known.key_file)
+        paths = [Path(name) for name in names if name]
+        seen = await asyncio.to_thread(look, paths)
+        await follow(paths, lambda: self.renew(self.renewals), seen=seen, interval=_LOOK_INTERVAL)
+
+    def _record_expiries(self, configuration: Any) -> None:  # noqa: ANN401 - likewise
+        files = ((configuration.cert_file, CLIENT), (configuration.ssl_ca_cert, CA))
+        for path, use in files if self._access.is_followed else ():
+            if path:
+                # Not by its path: what a kubeconfig contains is written to a file with a random name.
+                record_expiry(Path(path), use, name=str(self._access))
 
     def _open_client(self, configuration: Any) -> Any:  # noqa: ANN401 - likewise
         configuration.connection_pool_maxsize = _CONNECTIONS

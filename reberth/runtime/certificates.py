@@ -8,19 +8,27 @@ older context cannot be resumed in a new one.
 import asyncio
 import ssl
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 
 from reberth.config.settings import Section
 from reberth.runtime import live_files, logs, metrics
+from reberth.runtime.tls.validity import list_expiries
 from reberth.values.errors import ServingError
 
 log = logs.Log(__name__)
 sparse = logs.SparseLog(log)
+
+SERVER, CLIENT, CA, SHOWN = "server", "client", "ca", "shown"
+"""What a certificate is used for; `shown` by clients."""
+# Of clients with different names, so that a CA that certifies many does not fill the metrics.
+_MOST_NAMES = 32
+_NAME_LENGTH = 64
+_shown: set[str] = set()
 
 # OpenSSL's reasons for a key that does not belong to the certificate: of the same type, of another type.
 _STRANGERS = ("KEY_VALUES_MISMATCH", "NO_CERTIFICATE_ASSIGNED")
@@ -54,12 +62,19 @@ class LiveContext:
     """
 
     def __init__(
-        self, certificate: str, paths: Sequence[Path], *, protocol: int, load: Callable[[], ssl.SSLContext]
+        self,
+        certificate: str,
+        paths: Sequence[Path],
+        *,
+        uses: Mapping[str, str],
+        protocol: int,
+        load: Callable[[], ssl.SSLContext],
     ) -> None:
         self.refusal: ServingError | None = None
         """Why the current content of the files is not in use."""
         self._certificate = certificate
         self._paths = paths
+        self._uses = uses
         self._load = load
         # Hashed before they are read: a write in between counts as a change.
         self._seen = live_files.look(paths)
@@ -98,6 +113,8 @@ class LiveContext:
         self.context.current = fresh
         metrics.CERTIFICATE_VALID.labels(self._certificate).set(1)
         metrics.CERTIFICATE_LAST_RELOAD_SUCCESS.labels(self._certificate).set(time.time())
+        for path, use in self._uses.items():
+            record_expiry(Path(path), use)
 
 
 class LiveCertificate(LiveContext):
@@ -105,7 +122,10 @@ class LiveCertificate(LiveContext):
 
     def __init__(self, files: CertificateFiles) -> None:
         load = partial(server_context, files)
-        super().__init__(files.cert_file, files.paths(), protocol=ssl.PROTOCOL_TLS_SERVER, load=load)
+        uses = {files.cert_file: SERVER} | ({files.client_ca_file: CA} if files.client_ca_file else {})
+        super().__init__(
+            files.cert_file, files.paths(), uses=uses, protocol=ssl.PROTOCOL_TLS_SERVER, load=load
+        )
 
 
 class LiveClientCertificate(LiveContext):
@@ -113,7 +133,30 @@ class LiveClientCertificate(LiveContext):
 
     def __init__(self, tls: ClientTls) -> None:
         paths, load = [Path(tls.ca), Path(tls.certificate), Path(tls.key)], partial(client_context, tls)
-        super().__init__(tls.certificate, paths, protocol=ssl.PROTOCOL_TLS_CLIENT, load=load)
+        uses = {tls.certificate: CLIENT, tls.ca: CA}
+        super().__init__(tls.certificate, paths, uses=uses, protocol=ssl.PROTOCOL_TLS_CLIENT, load=load)
+
+
+def record_expiry(path: Path, use: str, *, name: str = "") -> None:
+    """Record when the certificates of a file end: the first of a chain, of CAs the last."""
+    try:
+        ends = list_expiries(path.read_text())
+    except (OSError, ValueError):
+        return  # whoever uses the file tells what is wrong with it
+    if ends:
+        end = max(ends) if use == CA else min(ends)
+        metrics.CERTIFICATE_NOT_AFTER.labels(name or str(path), use).set(end)
+
+
+def record_shown(certificate: Mapping[str, Any]) -> None:
+    """Record when the certificate of a client ends, by the name that the CA has certified."""
+    names = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
+    name = names[0][:_NAME_LENGTH] if names else ""
+    if name in _shown or len(_shown) < _MOST_NAMES:
+        _shown.add(name)
+        metrics.CERTIFICATE_NOT_AFTER.labels(name, SHOWN).set(
+            ssl.cert_time_to_seconds(certificate["notAfter"])
+        )
 
 
 class _RenewedContext(ssl.SSLContext):

@@ -19,6 +19,7 @@ from typing import NamedTuple, cast
 from aiohttp import web
 
 from reberth.runtime import logs, metrics
+from reberth.runtime.certificates import record_shown
 from reberth.runtime.connections import AUTHENTICATED, UNAUTHENTICATED, Connections, Line
 
 log = logs.Log(__name__)
@@ -138,9 +139,11 @@ class PlainConnection(asyncio.Protocol):
         self._line.drop = self.transport.abort
         self._idleness = self._loop.call_later(self._board.keep_alive, self._close_if_idle)
         self._board.enter(self)
-        is_known = bool(transport.get_extra_info("peercert"))
-        self._board.connections.change(self._line, AUTHENTICATED if is_known else UNAUTHENTICATED)
-        if not is_known:
+        shown = transport.get_extra_info("peercert")
+        self._board.connections.change(self._line, AUTHENTICATED if shown else UNAUTHENTICATED)
+        if shown:
+            record_shown(shown)
+        else:
             self._await_head()
 
     def connection_lost(self, error: Exception | None) -> None:

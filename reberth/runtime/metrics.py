@@ -87,6 +87,13 @@ CERTIFICATE_VALID = _gauge(
     "certificate",
 )
 
+CERTIFICATE_NOT_AFTER = _gauge(
+    "reberth_certificate_not_after_seconds",
+    "When a certificate ends, as a Unix time; shown are those that clients have shown, by their name.",
+    "certificate",
+    "use",
+)
+
 LOGS_DROPPED = _counter(
     "reberth_logs_dropped_total",
     "Log lines that could not be written.",

@@ -43,6 +43,12 @@ RAISED: dict[str, dict[str, str]] = {
     "ReberthSettingsRefused": {"!reberth_settings_valid{instance='a'}": "0x60"},
     "ReberthFaults": {"!reberth_faults_total{instance='a',place='plan'}": "0+1x60"},
     "ReberthCertificateRefused": {"!reberth_certificate_valid{instance='a'}": "0x60"},
+    "ReberthCertificateEndsSoon": {
+        "!reberth_certificate_not_after_seconds{certificate='tls.crt',use='server'}": "2500000x120"
+    },
+    "ReberthCertificateEnds": {
+        "!reberth_certificate_not_after_seconds{certificate='tls.crt',use='server'}": "600000x60"
+    },
     "ReberthExtenderDown": {"!reberth_extender_notes": "0x10 _x50"},
     "ReberthExtenderNotAsked": {"!reberth_extender_pods_placed_unasked{part='avoid'}": "30x60"},
     "ReberthExtenderNeutral": {
@@ -78,6 +84,7 @@ HEALTHY = {
     "!reberth_settings_valid{instance='a'}": "1xN",
     "!reberth_faults_total{instance='a',place='plan'}": "0xN",
     "!reberth_certificate_valid{instance='a'}": "1xN",
+    "!reberth_certificate_not_after_seconds{certificate='tls.crt',use='server'}": "9000000xN",
     "!reberth_extender_pods_placed_unasked{part='avoid'}": "0xN",
     "!reberth_extender_neutral_answers_total{cause='stale'}": "0xN",
     "!reberth_extender_requests_total": "0+900xN",

@@ -1,6 +1,7 @@
 """How the connection to the API server is found, and the error where there is none."""
 
 import asyncio
+import datetime as dt
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from aiohttp import web
 from cryptography import x509
 
 from localcluster.credentials import Authority
+from reberth.client import access
 from reberth.client.access import Access, find_namespace, find_proxy
 from reberth.client.api import Api, ApiSettings
 from reberth.runtime.certificates import CertificateFiles
@@ -17,6 +19,7 @@ from reberth.runtime.http_server import Server, ServerSettings
 from reberth.values.duration import Duration
 from reberth.values.errors import ConfigurationError, Unauthorized, Untrusted
 from tests.support.kubeconfig import write_contexts
+from tests.support.metrics import read_metric
 
 EMPTY_CLUSTER = """
 current-context: c
@@ -166,8 +169,8 @@ class ApiServer:
         self.trust(self.authority)
         self.shown: list[str] = []
 
-    def show(self, user: str) -> None:
-        pair = self.authority.issue(user)
+    def show(self, user: str, lifetime: dt.timedelta = dt.timedelta(days=3000)) -> None:
+        pair = self.authority.issue(user, lifetime=lifetime)
         (self.mounted / "tls.crt").write_bytes(pair.certificate.read_bytes())
         (self.mounted / "tls.key").write_bytes(pair.key.read_bytes())
 
@@ -220,6 +223,27 @@ async def test_a_renewed_client_certificate_is_shown_after_a_401(server: ApiServ
             server.known = user
             assert await asyncio.gather(*(api.version() for _ in range(5))) == ["1.36"] * 5
     assert server.shown[-5:] == ["fourth"] * 5
+
+
+async def test_a_renewed_client_certificate_is_taken_up_before_the_old_one_is_refused(
+    server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "_LOOK_INTERVAL", 0.01)
+
+    def ends(use: str) -> float:
+        return read_metric("reberth_certificate_not_after_seconds", certificate=config, use=use)
+
+    async with server.running() as port, Api(Access(config := str(server.kubeconfig(port)))) as api:
+        assert await api.version() == "1.36"
+        assert ends("ca") > ends("client") > 0
+        before = ends("client")
+        server.show("second", lifetime=dt.timedelta(days=1))
+        server.known = "second"
+        async with asyncio.timeout(10):
+            while ends("client") == before:
+                await asyncio.sleep(0.01)
+        assert await api.version() == "1.36"
+    assert server.shown == ["first", "second"]
 
 
 async def test_a_renewed_ca_is_trusted_after_a_failed_handshake(server: ApiServer, tmp_path: Path) -> None:

@@ -235,6 +235,26 @@ async def test_a_renewed_certificate_is_taken_up_without_a_lost_call(
     assert mount.measured("valid") == 1
 
 
+def read_end(certificate: str, use: str) -> float:
+    return read_metric("reberth_certificate_not_after_seconds", certificate=certificate, use=use)
+
+
+async def test_metrics_tell_when_each_certificate_ends(mount: Mount, authority: Authority) -> None:
+    now, day = dt.datetime.now(dt.UTC).timestamp(), dt.timedelta(days=1)
+    settings = mount.settings(clients=True)
+    assert settings.tls is not None
+    assert settings.tls.client_ca_file is not None
+    shown = authority.issue("a-client", lifetime=20 * day)
+    async with Server(settings, look_interval=LOOK) as server:
+        assert read_end(settings.tls.client_ca_file, "ca") > now + 3000 * 86400
+        for days in (10, 90):
+            mount.hold(authority.issue(f"for {days}", hosts=["127.0.0.1"], lifetime=days * day), authority)
+            ends, file = now + days * 86400, settings.tls.cert_file
+            await until(lambda ends=ends, file=file: abs(read_end(file, "server") - ends) < 60)
+        await call(server.port, client(authority, shown))
+        assert abs(read_end("a-client", "shown") - now - 20 * 86400) < 60
+
+
 async def test_an_open_connection_outlives_the_renewal(mount: Mount, authority: Authority) -> None:
     context = client(authority)
     async with Server(mount.settings(), look_interval=LOOK) as server:

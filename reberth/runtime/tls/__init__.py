@@ -1,0 +1,1 @@
+"""What is in certificates, and how they are made."""
