@@ -207,9 +207,9 @@ ALERTS = (
     ),
     Alert(
         "ReberthHandoverTimedOut",
-        f'sum {by()} (increase(reberth_federation_handovers_total{{result="timeout"}}[1h])) > 0',
+        f'sum {by()} (increase(reberth_federation_handovers_total{{result!="ready"}}[1h])) > 0',
         "0m",
-        "The old copies of {{ $value | humanize }} workloads were removed before the new ones were ready",
+        "The new copies of {{ $value | humanize }} workloads were not ready in time",
         "The Events with the reason HandoverTimedOut name them. Check why their pods are not ready in the"
         " new clusters.",
     ),

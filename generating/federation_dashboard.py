@@ -45,8 +45,8 @@ REBALANCING = Row(
         Panel(
             "Handovers timed out",
             "stat",
-            "Workloads whose old copies were removed at the timeout, before the new ones were ready.",
-            (Query('sum(increase(reberth_federation_handovers_total{result="timeout"}[$__range]))'),),
+            "Workloads whose new copies were not ready in time: they returned or stay in both places.",
+            (Query('sum(increase(reberth_federation_handovers_total{result!="ready"}[$__range]))'),),
             width=6,
             height=5,
             steps=(("green", None), ("red", 1.0)),

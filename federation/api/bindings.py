@@ -73,11 +73,19 @@ class GracefulEvictionTask(Record, frozen=True):
 
 
 class Handover(Record, frozen=True):
-    """Make before break: these old replicas stay until the new ones are ready, or until the time given."""
+    """Make before break: these old replicas stay until the new ones are ready.
+
+    `origin` is where all replicas were, with their cluster group: there the workload returns if the new ones
+    are not ready `until` the time given. `returns` counts that since the last handover that succeeded.
+    """
 
     timeout_seconds: int | None = None
     clusters: tuple[TargetCluster, ...] | None = None
     until: str | None = None
+    origin: tuple[TargetCluster, ...] | None = None
+    origin_affinity: str | None = None
+    returns: int | None = None
+    returned_at: str | None = None
 
 
 class ActiveEviction(Record, frozen=True):

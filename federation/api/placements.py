@@ -166,10 +166,33 @@ class Failback(Record, frozen=True):
     stabilization_seconds: int = 300
 
 
+class OnTimeout(StrEnum):
+    """What happens when new copies are not ready in time: the workload returns, or old copies go anyway."""
+
+    RETURN = "Return"
+    LET_GO = "LetGo"
+
+
+class HandoverMode(StrEnum):
+    """Whether new copies are made before old ones go, or after."""
+
+    MAKE_FIRST = "MakeFirst"
+    BREAK_FIRST = "BreakFirst"
+
+
+class HandoverPolicy(Record, frozen=True):
+    """How copies change clusters when nothing forces them to; ours alone."""
+
+    timeout_seconds: int | None = None
+    on_timeout: OnTimeout = OnTimeout.RETURN
+    mode: HandoverMode = HandoverMode.MAKE_FIRST
+
+
 class Failover(Record, frozen=True):
     application: ApplicationFailover | None = None
     cluster: ClusterFailover | None = None
     failback: Failback | None = None
+    handover: HandoverPolicy | None = None
 
 
 class SuspendedClusters(Record, frozen=True):

@@ -12,6 +12,7 @@ from reberth.records import ObjectMeta, Record
 
 APPS_API_VERSION = "apps.karmada.io/v1alpha1"
 BINDING_NOT_FOUND = "ReferencedBindingNotFound"
+NOT_READY_IN_TIME = "NotReadyInTime"
 
 
 class RebalancedWorkload(Record, frozen=True):

@@ -6,7 +6,7 @@ from federation.rebalancing.progress import WaitingFor
 from reberth.runtime.metrics import REGISTRY
 
 BY_REBALANCER, BY_FAILBACK = "rebalancer", "failback"
-READY, TIMEOUT = "ready", "timeout"
+READY, TIMEOUT, RETURNED, HELD = "ready", "timeout", "returned", "held"
 
 TRIGGERED = Counter(
     "reberth_federation_rebalance_triggered_total",
@@ -38,7 +38,7 @@ DURATION = Histogram(
 )
 HANDED_OVER = Counter(
     "reberth_federation_handovers_total",
-    "Handovers finished, by whether the new copies were ready in time.",
+    "Handovers, by whether the new copies were ready in time, and what became of the old ones if not.",
     ("result",),
     registry=REGISTRY,
 )
@@ -48,5 +48,5 @@ for _by in (BY_REBALANCER, BY_FAILBACK):
     TRIGGERED.labels(_by)
 for _reason in WaitingFor:
     WAITING.labels(str(_reason))
-for _result in (READY, TIMEOUT):
+for _result in (READY, TIMEOUT, RETURNED, HELD):
     HANDED_OVER.labels(_result)

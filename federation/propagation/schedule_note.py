@@ -5,22 +5,18 @@ second one will write. A process that takes over in between finds the note: it n
 forgets the status and the Events.
 """
 
-import msgspec
 from msgspec.structs import replace
 
 from federation.api import ResourceBinding
 from federation.scheduling import Decision, describe_success
 from federation.scheduling.cause import Cause, SkipReason
-from federation.scheduling.demand import ScheduleNote, read_note
-from reberth.values.timestamp import TimeError, parse_time, write_time
+from federation.scheduling.demand import ScheduleNote, read_note, write_note_at
+from reberth.values.timestamp import TimeError, parse_time
 
 
 def write_note(binding: ResourceBinding, decision: Decision) -> str:
     """Write the note of a decision that succeeded."""
-    trigger = binding.spec.reschedule_triggered_at or ""
-    return msgspec.json.encode(
-        ScheduleNote(write_time(decision.scheduled_at or 0.0), decision.affinity_name, trigger)
-    ).decode()
+    return write_note_at(binding, decision.scheduled_at or 0.0, decision.affinity_name)
 
 
 def apply_note(binding: ResourceBinding) -> ResourceBinding:

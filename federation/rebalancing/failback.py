@@ -2,6 +2,7 @@
 
 It is opt-in, in the policy. All replicas must have had room in an earlier group without a break for the
 stabilization time. Since when is kept in the status of the binding, so that a restart does not start it anew.
+A workload that had to go back, because its new copies were not ready in time, waits twice as long.
 The number of workloads that return at the same time is limited.
 """
 
@@ -10,10 +11,12 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from federation.api import FailbackStatus, ResourceBinding
-from federation.rebalancing.handover import kept_replicas
+from federation.rebalancing.handover import kept_replicas, last_return
 from federation.rebalancing.triggers import is_pending, last_scheduled
 from federation.scheduling import Decision, Fleet, Reason, decide
 from reberth.values.timestamp import parse_time, write_time
+
+_MOST_DOUBLINGS = 8
 
 
 class RecordGroup(NamedTuple):
@@ -57,8 +60,19 @@ def decide_failback(
         return NoAction() if noted is None else RecordGroup(None)
     if noted is None or noted.affinity_name != home:
         return RecordGroup(FailbackStatus(home, write_time(now)))
-    rest = parse_time(noted.since) + said.stabilization_seconds - now
+    rest = _count_from(binding, noted) + _stabilization(binding, said.stabilization_seconds) - now
     return TriggerFailback(home) if rest <= 0 else NoAction(rest)
+
+
+def _count_from(binding: ResourceBinding, noted: FailbackStatus) -> float:
+    """The time counts from when there was room, but not before the last failback that failed."""
+    return max(parse_time(noted.since), last_return(binding) or 0.0)
+
+
+def _stabilization(binding: ResourceBinding, seconds: float) -> float:
+    """Each time that the workload had to return, it waits twice as long before the next try."""
+    returns = (binding.spec.handover.returns if binding.spec.handover else None) or 0
+    return max(seconds, 1.0) * 2 ** min(returns, _MOST_DOUBLINGS) if returns else seconds
 
 
 def find_home(binding: ResourceBinding, fleet: Fleet, *, now: float) -> str | None:

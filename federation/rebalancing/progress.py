@@ -12,8 +12,9 @@ from federation.api import (
     RebalanceResult,
     ResourceBinding,
 )
-from federation.api.rebalancers import BINDING_NOT_FOUND
-from federation.rebalancing.replicas import count_all, count_moved, is_ready
+from federation.api.rebalancers import BINDING_NOT_FOUND, NOT_READY_IN_TIME
+from federation.rebalancing.handover import last_return
+from federation.rebalancing.replicas import count_all, count_moved, is_ready, write_replicas
 from federation.rebalancing.triggers import choose_trigger, is_scheduled, is_triggered
 from reberth.values.timestamp import parse_time, write_time
 
@@ -63,6 +64,8 @@ def update_entry(entry: ObservedWorkload, binding: ResourceBinding | None) -> Ob
     """Update an entry from its binding. One that has to be triggered comes back without a trigger time."""
     if entry.result is RebalanceResult.SUCCESSFUL:
         return entry if binding is None or entry.health != PROGRESSING else _look_at_health(entry, binding)
+    if entry.reason == NOT_READY_IN_TIME:
+        return entry
     if binding is None:
         return _miss(entry)
     trigger = trigger_of(entry)
@@ -86,6 +89,8 @@ def find_waiting(entry: ObservedWorkload, binding: ResourceBinding | None) -> Wa
     """Return what the entry waits for; None if it is done."""
     if entry.result is RebalanceResult.SUCCESSFUL:
         return WaitingFor.HEALTH if entry.health == PROGRESSING else None
+    if entry.reason == NOT_READY_IN_TIME:
+        return None
     if binding is None:
         return WaitingFor.BINDING if entry.result is RebalanceResult.FAILED else WaitingFor.UNREADABLE
     return WaitingFor.BUDGET if entry.triggered_at is None else _find_obstacle(binding)[0]
@@ -127,6 +132,13 @@ def _succeed(entry: ObservedWorkload, binding: ResourceBinding) -> ObservedWorkl
 
 def _look_at_health(entry: ObservedWorkload, binding: ResourceBinding) -> ObservedWorkload:
     """Once healthy, an entry stays so: later failures are not part of the rebalancing."""
+    returned, trigger = last_return(binding), trigger_of(entry)
+    if returned is not None and trigger is not None and returned >= trigger:
+        back = write_replicas(binding.spec.clusters or ())
+        message = f"The new copies were not ready in time; the workload returned to {back}."
+        return replace(
+            entry, result=RebalanceResult.FAILED, reason=NOT_READY_IN_TIME, message=message, health=None
+        )
     return replace(entry, health=HEALTHY) if is_ready(binding) else entry
 
 

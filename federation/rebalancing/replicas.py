@@ -1,6 +1,6 @@
 """Replicas by cluster: how many of them move, and whether they are ready."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -33,8 +33,12 @@ def write_replicas(clusters: Iterable[TargetCluster]) -> str:
 
 def is_ready(binding: ResourceBinding) -> bool:
     """Tell whether every cluster of the binding has its replicas applied, healthy and available."""
+    return are_ready(binding, binding.spec.clusters or ())
+
+
+def are_ready(binding: ResourceBinding, clusters: Collection[TargetCluster]) -> bool:
+    """Tell whether these clusters have so many replicas applied, healthy and available; none have not."""
     copies = {each.cluster_name: each for each in binding.status.aggregated_status or ()}
-    clusters = binding.spec.clusters or ()
     return bool(clusters) and all(
         _is_well(binding, copies.get(each.name), each.replicas) for each in clusters
     )

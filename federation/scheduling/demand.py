@@ -30,7 +30,7 @@ from reberth.records import Record
 from reberth.values.object_error import ObjectError
 from reberth.values.quantity import QuantityError
 from reberth.values.text_limits import read_json
-from reberth.values.timestamp import TimeError, parse_time
+from reberth.values.timestamp import TimeError, parse_time, write_time
 
 SCHEDULE_NOTE = "reberth.dev/scheduling"
 
@@ -46,6 +46,12 @@ class ScheduleNote(Record, frozen=True):
 def read_note(binding: ResourceBinding) -> ScheduleNote | None:
     """Return None for a note that is missing or unreadable: another program may have written it."""
     return read_json((binding.metadata.annotations or {}).get(SCHEDULE_NOTE), ScheduleNote)
+
+
+def write_note_at(binding: ResourceBinding, at: float, affinity_name: str) -> str:
+    """Write the note of a decision that was made at this time for this group."""
+    trigger = binding.spec.reschedule_triggered_at or ""
+    return msgspec.json.encode(ScheduleNote(write_time(at), affinity_name, trigger)).decode()
 
 
 _PLACEMENT = "spec.placement"

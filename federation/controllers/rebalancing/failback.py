@@ -25,6 +25,7 @@ from federation.rebalancing.failback import (
     is_returning,
     wants_failback,
 )
+from federation.rebalancing.handover import set_timeout
 from federation.rebalancing.triggers import choose_trigger, is_triggered
 from federation.scheduling import Fleet
 from reberth.cluster.kinds import Resource
@@ -99,7 +100,7 @@ class FailbackController:
             "metadata": {"resourceVersion": binding.metadata.resource_version},
             "spec": {
                 "rescheduleTriggeredAt": write_time(trigger),
-                "handover": {"timeoutSeconds": int(self._settings.handover_timeout)},
+                "handover": {"timeoutSeconds": set_timeout(binding, self._settings.handover_timeout)},
             },
         }
         await self._hub.patch(resources.binding_resource(key.kind), binding, patch)

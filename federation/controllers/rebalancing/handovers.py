@@ -1,6 +1,7 @@
-"""Ends handovers: old copies go as soon as the new ones are ready, or at the timeout.
+"""Ends handovers: old copies go once the new ones are ready; where these are late, the workload returns.
 
-Watches bindings with a handover, and their Works. Writes spec.handover. Asks rebalancing/handover.
+Watches bindings with a handover, and their Works. Writes spec.handover, and spec.clusters for a
+return. Asks rebalancing/handover.
 """
 
 from typing import Any
@@ -17,15 +18,52 @@ from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
 from federation.objects.names import Key, binding_of
 from federation.propagation.aggregation import read_copies
-from federation.rebalancing.handover import Ready, Wait, kept_replicas, review_handover, write_handover_end
+from federation.rebalancing.handover import (
+    Hold,
+    Ready,
+    Return,
+    Wait,
+    kept_replicas,
+    review_handover,
+    write_handover_end,
+    write_return,
+)
+from federation.rebalancing.replicas import write_replicas
+from federation.scheduling import Fleet
 from reberth.client.events import NORMAL, WARNING
 from reberth.cluster.kinds import Resource
+
+_LOOK_AGAIN = 30.0
+"""When a workload that could not return is looked at again."""
+_TIMED_OUT = "HandoverTimedOut"
+# The result for the metric, the reason of the Event, and its note.
+_HANDED_OVER = (
+    metrics.READY,
+    "HandedOver",
+    "The new copies are ready; the old replicas in {clusters} are removed.",
+)
+_LET_GO = (
+    metrics.TIMEOUT,
+    _TIMED_OUT,
+    "The new copies were not ready in time; the old replicas in {clusters} are removed anyway.",
+)
+_RETURNED = (
+    metrics.RETURNED,
+    _TIMED_OUT,
+    "The new copies were not ready in time; the workload returns to {to}.",
+)
+_HELD = (
+    metrics.HELD,
+    _TIMED_OUT,
+    "The new copies were not ready in time; the old replicas in {clusters} stay until they are.",
+)
 
 
 class HandoversController:
     def __init__(self, hub: Hub, index: WorkIndex, settings: QueueSettings) -> None:
         self._hub = hub
         self._index = index
+        self._held: set[Key] = set()
         self._queue = WorkQueue("handovers", self._reconcile, settings, urgency=Urgency.PLACING)
 
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
@@ -42,14 +80,32 @@ class HandoversController:
     async def _reconcile(self, key: Key) -> float | None:
         binding = self._hub.find_binding(key)
         if binding is None or binding.metadata.deletion_timestamp is not None:
+            self._held.discard(key)
             return None
-        verdict = review_handover(self._with_newest_status(key, binding), now=self._hub.clock())
-        if isinstance(verdict, Wait):
-            return verdict.seconds
-        if isinstance(verdict, Ready):
-            await self._hub.patch(resources.binding_resource(key.kind), binding, write_handover_end(binding))
-            self._record(binding, in_time=verdict.in_time)
+        newest = self._with_newest_status(key, binding)
+        now, resource = self._hub.clock(), resources.binding_resource(key.kind)
+        match review_handover(newest, self._read_fleet, now=now):
+            case Wait(seconds):
+                return seconds
+            case Ready(in_time):
+                await self._hub.patch(resource, binding, write_handover_end(binding))
+                self._record(binding, *(_HANDED_OVER if in_time else _LET_GO))
+            case Return() as back:
+                await self._hub.patch(resource, binding, write_return(binding, back, now=now))
+                self._record(binding, *_RETURNED, to=write_replicas(back.clusters))
+            case Hold() if key not in self._held:
+                self._held.add(key)
+                self._record(binding, *_HELD)
+                return _LOOK_AGAIN
+            case Hold():
+                return _LOOK_AGAIN
+            case _:
+                pass
+        self._held.discard(key)
         return None
+
+    def _read_fleet(self) -> Fleet:
+        return Fleet(self._hub.cache.of(resources.CLUSTERS.kind).rows())
 
     def _with_newest_status(self, key: Key, binding: ResourceBinding) -> ResourceBinding:
         """Use the status of the Works: aggregatedStatus may still have a copy that is being deleted."""
@@ -59,18 +115,10 @@ class HandoversController:
         lasting = {name: work for name, work in works.items() if work.metadata.deletion_timestamp is None}
         return replace(binding, status=replace(binding.status, aggregated_status=read_copies(lasting)))
 
-    def _record(self, binding: ResourceBinding, *, in_time: bool) -> None:
+    def _record(self, binding: ResourceBinding, result: str, reason: str, note: str, *, to: str = "") -> None:
         clusters = ", ".join(sorted(kept_replicas(binding)))
-        if in_time:
-            reason, note, kind = (
-                "HandedOver",
-                f"The new copies are ready; the old replicas in {clusters} are removed.",
-                NORMAL,
-            )
-        else:
-            note = (
-                f"The new copies were not ready in time; the old replicas in {clusters} are removed anyway."
-            )
-            reason, kind = "HandoverTimedOut", WARNING
-        metrics.HANDED_OVER.labels(metrics.READY if in_time else metrics.TIMEOUT).inc()
-        record_on_both(self._hub, binding, reason=reason, note=note, kind=kind)
+        kind = NORMAL if result == metrics.READY else WARNING
+        metrics.HANDED_OVER.labels(result).inc()
+        record_on_both(
+            self._hub, binding, reason=reason, note=note.format(clusters=clusters, to=to), kind=kind
+        )

@@ -27,6 +27,7 @@ from federation.objects.template import Object
 from federation.propagation.binding import key_of_binding
 from federation.rebalancing.entries import Listing, select_workloads
 from federation.rebalancing.expiry import seconds_left
+from federation.rebalancing.handover import set_timeout
 from federation.rebalancing.progress import find_waiting
 from federation.rebalancing.review import (
     Limits,
@@ -226,6 +227,8 @@ class RebalancerController:
     async def _trigger(self, rebalancer: WorkloadRebalancer, trigger: Trigger, limits: Limits) -> None:
         binding = trigger.binding
         key = _binding_key(trigger.workload)
+        if limits.handover is not None and rebalancer.spec.handover_timeout_seconds is None:
+            limits = replace(limits, handover=set_timeout(binding, limits.handover))
         self._asked[rebalancer.metadata.name].add(key)
         async with self._sending:
             with self._decide_triggered(key, _with_trigger(binding, trigger.at, limits)) as placed:

@@ -341,18 +341,41 @@ async def test_an_added_workload_restarts_the_ttl_and_a_new_ttl_counts_from_fini
     assert time.time() >= finish + 2
 
 
-async def test_old_copies_go_in_the_end_though_the_new_ones_are_not_ready(federation: Place) -> None:
-    """No node is large enough for it."""
+async def test_a_workload_returns_when_its_new_copies_do_not_get_ready(federation: Place) -> None:
+    """The only node of member1 takes no pod."""
     hub, alone = federation.hub, weighted(member1=1)
-    await hub.create(DEPLOYMENTS, asking(deployment("huge", 1), cpu="33"))
-    await hub.create(POLICIES, policy("huge", clusterAffinity=PAIR, replicaScheduling=alone))
-    await let_a_second_pass(federation, binding_of("huge"))
-    await stand(federation, "huge", {"member2": 1})
-    entry = await rebalance(federation, "huge", handoverTimeoutSeconds=1)
-    assert entry["health"] == "Progressing"
-    await settled(federation, "huge", {"member1": 1})
+    await hub.create(DEPLOYMENTS, deployment("late", 2))
+    await hub.create(POLICIES, policy("late", clusterAffinity=PAIR, replicaScheduling=alone))
+    await let_a_second_pass(federation, binding_of("late"))
+    await stand(federation, "late", {"member2": 2})
+    async with counting(federation.clusters, "late") as pods:
+        await pods.become({"member2": 2})
+        pods.fewest = 2
+        await cordon(federation, "member1", unschedulable=True)
+        entry = await rebalance(federation, "late", handoverTimeoutSeconds=2)
+        assert entry["health"] == "Progressing"
+        binding = await settled(federation, "late", {"member2": 2})
+        assert binding["spec"]["handover"]["returns"] == 1
+        await eventually(
+            hub,
+            f"{REBALANCERS}/late",
+            lambda one: entries(one)["late"].get("reason") == "NotReadyInTime",
+        )
+        await eventually(
+            federation.members["member1"],
+            f"{DEPLOYMENTS}/late",
+            lambda one: one is None,
+        )
+        assert pods.fewest == 2
+    await cordon(federation, "member1", unschedulable=None)
     for kind in ("Deployment", "ResourceBinding"):
         await eventually(hub, EVENTS, tells(kind, "HandoverTimedOut"))
+
+
+async def cordon(place: Place, member: str, *, unschedulable: bool | None) -> None:
+    for node in (await place.members[member].get("/api/v1/nodes"))["items"]:
+        path = f"/api/v1/nodes/{node['metadata']['name']}"
+        await place.members[member].patch(path, {"spec": {"unschedulable": unschedulable}})
 
 
 async def test_rebalancing_is_reported_by_events_and_metrics(federation: Place) -> None:
@@ -372,7 +395,7 @@ async def test_rebalancing_is_reported_by_events_and_metrics(federation: Place) 
         ("rebalance_waiting_workloads reason=BindingNotFound", 1),
         ("rebalance_waiting_workloads reason=Health", 1),
         ("handovers_total result=ready", 2),
-        ("handovers_total result=timeout", 1),
+        ("handovers_total result=returned", 1),
     ):
         assert counted[f"reberth_federation_{series}"] >= least, series
     assert counted[f"{WAITING} reason=Budget"] == 0

@@ -55,10 +55,10 @@ class FakeHub:
             raise self.refuse.pop(0)
         self.patches.append((name, more.get("subresource") or "spec", patch))
         found = self.cache.of(resource.kind).named(more.get("namespace", ""), name)
-        wire = apply_merge_patch(msgspec.to_builtins(found), patch)
+        wire = apply_merge_patch(msgspec.json.decode(msgspec.json.encode(found)), patch)
         self.version += 1
         wire["metadata"] |= {"resourceVersion": str(self.version)}
-        written = msgspec.convert(wire, resource.record)
+        written = msgspec.json.decode(msgspec.json.encode(wire), type=resource.record)
         self.cache.apply(resource.kind, "MODIFIED", written)
         return written
 

@@ -74,6 +74,12 @@ def test_failback_needs_an_earlier_group_with_room_for_all(
         (away(), ALL[1:], NoAction()),
         (away(failover={}), ALL, NoAction()),
         (away(noted=("first", -900), trigger=-1), ALL, NoAction()),
+        (away(noted=("first", -900), handover={"returns": 1, "returnedAt": at(-119)}), ALL, NoAction(1)),
+        (
+            away(noted=("first", -900), handover={"returns": 2, "returnedAt": at(-240)}),
+            ALL,
+            TriggerFailback("first"),
+        ),
         (
             away(noted=("first", -900), handover={"clusters": [{"name": "m1", "replicas": 3}]}),
             ALL,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,17 +11,25 @@ from msgspec.structs import replace
 
 from federation.api import ResourceBinding, TargetCluster
 from federation.rebalancing.handover import (
+    Hold,
     Ready,
+    Return,
     Wait,
     kept_replicas,
+    last_return,
     review_handover,
     write_handover,
     write_handover_end,
+    write_return,
 )
 from federation.rebalancing.replicas import count_moved, is_ready, write_replicas
+from federation.scheduling import Fleet
+from federation.scheduling.demand import SCHEDULE_NOTE
 from reberth.values.object_error import ObjectError
-from tests.support.federation.clusters import binding
+from tests.support.federation.clusters import DYNAMIC, binding, rooms
 from tests.support.federation.rebalancers import T, at, bound, well
+
+FLEET = Fleet(rooms(9, 9, 9))
 
 
 def clusters(counts: Mapping[str, int]) -> tuple[TargetCluster, ...]:
@@ -76,9 +85,22 @@ def test_without_a_handover_and_for_jobs_nothing_is_kept() -> None:
     assert not kept_replicas(bound({}, handover={"clusters": [{"name": "m2"}]}, resource=job))
 
 
-def handing_over(status: Mapping[str, Any], *, until: str = at(600), **more: Any) -> ResourceBinding:
-    handover = {"timeoutSeconds": 600, "clusters": [{"name": "m2", "replicas": 4}], "until": until}
-    return bound({"m1": 4}, handover=handover, status=status, **more)
+def handing_over(
+    status: Mapping[str, Any], *, until: str = at(600), origin: Mapping[str, int] | None = None, **more: Any
+) -> ResourceBinding:
+    handover = {
+        "timeoutSeconds": 600,
+        "clusters": [{"name": "m2", "replicas": 4}],
+        "until": until,
+        "origin": [{"name": name, "replicas": count} for name, count in (origin or {"m2": 4}).items()],
+    }
+    return bound({"m1": 4}, handover=handover, status=status, **{**DIVIDED, **more})
+
+
+DIVIDED = {"placement": DYNAMIC, "applied": DYNAMIC}
+ONLY_M1 = {"clusterAffinity": {"clusterNames": ["m1"]}}
+LET_GO = {"failover": {"handover": {"onTimeout": "LetGo"}}}
+OVER = at(0)
 
 
 @pytest.mark.parametrize(
@@ -87,31 +109,75 @@ def handing_over(status: Mapping[str, Any], *, until: str = at(600), **more: Any
         (handing_over(well(m1=4)), Ready(in_time=True)),
         (handing_over(well(m1=3)), Wait(600)),
         (handing_over({}), Wait(600)),
-        (handing_over({}, until=at(0)), Ready(in_time=False)),
+        (handing_over(well(m1=3, m2=4), until=OVER), Return(clusters({"m2": 4}))),
+        (handing_over(well(m1=4, m2=4), until=OVER), Ready(in_time=True)),
+        (handing_over(well(m1=3, m2=4), until=OVER, **LET_GO), Ready(in_time=False)),
+        (handing_over(well(m1=3), until=OVER), Hold()),
+        (handing_over(well(m1=3, m2=4), until=OVER, placement=ONLY_M1, applied=ONLY_M1), Hold()),
         (handing_over(well(m1=4), trigger=5, last=4), None),
         (handing_over(well(m1=3), trigger=5, last=5), Wait(600)),
         (bound({"m1": 4}, status=well(m1=4)), None),
     ],
 )
-def test_old_copies_go_when_new_ones_are_ready_or_the_handover_times_out(
-    one: ResourceBinding, wanted: object
-) -> None:
-    assert review_handover(one, now=T) == wanted
+def test_healthy_old_copies_go_only_when_new_ones_are_ready(one: ResourceBinding, wanted: object) -> None:
+    assert review_handover(one, lambda: FLEET, now=T) == wanted
 
 
-def test_without_a_deadline_old_copies_go_at_once_and_an_unreadable_one_is_named() -> None:
-    one = bound({"m1": 4}, handover={"clusters": [{"name": "m2", "replicas": 4}]})
-    assert review_handover(one, now=T) == Ready(in_time=False)
+def test_clusters_that_gain_nothing_need_not_be_ready() -> None:
+    status = well(m1=4)
+    one = bound(
+        {"m1": 4, "m3": 4},
+        handover={
+            "clusters": [{"name": "m2", "replicas": 4}],
+            "origin": [{"name": "m2", "replicas": 4}, {"name": "m3", "replicas": 4}],
+        },
+        status=status,
+    )
+    assert review_handover(one, lambda: FLEET, now=T) == Ready(in_time=True)
+
+
+def test_without_a_deadline_the_timeout_is_over_and_an_unreadable_one_is_named() -> None:
+    one = bound({"m1": 4}, handover={"clusters": [{"name": "m2", "replicas": 4}]}, **LET_GO)
+    assert review_handover(one, lambda: FLEET, now=T) == Ready(in_time=False)
     with pytest.raises(ObjectError, match=r"spec\.handover\.until"):
-        review_handover(handing_over({}, until="soon"), now=T)
+        review_handover(handing_over({}, until="soon"), lambda: FLEET, now=T)
+
+
+def test_a_handover_remembers_where_the_workload_was_until_it_ends() -> None:
+    status = {"schedulerObservingAffinityName": "backup"}
+    one = binding(4, at={"m2": 4, "m3": 1}, handover={"timeoutSeconds": 60}, status=status)
+    first = write_handover(one, clusters({"m1": 4}), now=T, without={"m3"})["handover"]
+    assert first["origin"] == first["clusters"] == [{"name": "m2", "replicas": 4}]
+    assert first["originAffinity"] == "backup"
+    later = binding(4, at={"m1": 4}, handover={"timeoutSeconds": 60, **first})
+    second = write_handover(later, clusters({"m3": 4}), now=T)["handover"]
+    assert [each["name"] for each in second["clusters"]] == ["m1", "m2"]
+    assert (second["origin"], second["originAffinity"]) == (first["origin"], "backup")
+
+
+def test_a_policy_that_breaks_first_keeps_nothing() -> None:
+    assert not kept({"m2": 4}, {"m1": 4}, failover={"handover": {"mode": "BreakFirst"}})
+
+
+def test_a_return_is_noted_like_a_decision_and_counted() -> None:
+    one = handing_over(well(m1=3, m2=4), until=OVER, trigger=-60, last=-60)
+    patch = write_return(one, Return(clusters({"m2": 4})), now=T)
+    back = patch["spec"]
+    assert back["clusters"] == [{"name": "m2", "replicas": 4}]
+    assert (back["handover"]["clusters"], back["handover"]["returns"]) == (None, 1)
+    note = msgspec.json.decode(patch["metadata"]["annotations"][SCHEDULE_NOTE])
+    assert note == {"time": at(0), "wish": at(-60)}
+    returned = bound({"m2": 4}, handover={"returns": 1, "returnedAt": at(0)})
+    assert last_return(returned) == T
+    assert last_return(one) is None
 
 
 def test_ending_a_handover_keeps_its_timeout_for_the_next() -> None:
     one = handing_over({})
-    assert write_handover_end(replace(one, metadata=replace(one.metadata, resource_version="9"))) == {
-        "metadata": {"resourceVersion": "9"},
-        "spec": {"handover": {"clusters": None, "until": None}},
-    }
+    ended = write_handover_end(replace(one, metadata=replace(one.metadata, resource_version="9")))
+    assert ended["metadata"] == {"resourceVersion": "9"}
+    assert "timeoutSeconds" not in ended["spec"]["handover"]
+    assert set(ended["spec"]["handover"].values()) == {None}
 
 
 @pytest.mark.parametrize(

@@ -221,3 +221,23 @@ def test_selectors_are_asked_once_for_each_generation() -> None:
     one = replace(one, status=replace(found.status, observed_workloads=(entry("b"), entry("c"))))
     assert [each.name for each in list_wanted(one, resolve)] == ["a", "b", "c"]  # type: ignore[arg-type] # likewise
     assert asked == ["demo"]
+
+
+def test_a_workload_that_had_to_return_has_failed_and_is_not_tried_again() -> None:
+    done = entry("a", result="Successful", triggeredAt=at(0), health="Progressing")
+    back = bound(
+        {"m2": 3}, trigger=0, last=31, handover={"returns": 1, "returnedAt": at(31)}, status=well(m2=3)
+    )
+    one = rebalancer("a", entries=(done,))
+    found = look(one, {"a": back}, now=40)
+    (failed,) = found.status.observed_workloads or ()
+    assert (failed.result, failed.reason, failed.health) == ("Failed", "NotReadyInTime", None)
+    assert failed.message == "The new copies were not ready in time; the workload returned to {m2:3}."
+    later = look(seen(one, found), {"a": back}, now=50)
+    assert later.status == found.status
+    assert not later.triggers
+    assert not later.waiting
+    earlier = bound(
+        {"m1": 3}, trigger=0, last=1, handover={"returns": 1, "returnedAt": at(-5)}, status=well(m1=3)
+    )
+    assert results(look(one, {"a": earlier}, now=40)) == {"a": "Successful"}

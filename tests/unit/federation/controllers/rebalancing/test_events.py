@@ -40,7 +40,7 @@ def test_all_counters_are_exposed_before_the_first_event() -> None:
     """increase() does not see the first event of a series that appears with it."""
     for metric, known in (
         (metrics.TRIGGERED, {"rebalancer", "failback"}),
-        (metrics.HANDED_OVER, {"ready", "timeout"}),
+        (metrics.HANDED_OVER, {"ready", "timeout", "returned", "held"}),
         (metrics.WAITING, set(map(str, WaitingFor))),
     ):
         (family,) = cast("Counting", metric).collect()
