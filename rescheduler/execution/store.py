@@ -38,6 +38,8 @@ from rescheduler.moves.move_request import ANSWERS, REQUEST, Annotations
 R = TypeVar("R", bound=Record)
 Change = Callable[[R], R | Refused]
 
+MOVE = "reberth.dev/move"
+"""The annotation of an eviction. The API server lets the rescheduler evict nothing without it."""
 TRIES = 12
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.04, 2.0
 _RETRIED = (errors.Conflict, errors.Unanswered, errors.Unreachable, errors.ServerFault)
@@ -135,7 +137,7 @@ class MoveStore:
     async def evict(self, move: OpenMove, *, namespace: str, dry_run: bool) -> None:
         """Send the eviction, once."""
         annotations = {
-            "reberth.dev/move": move.id,
+            MOVE: move.id,
             "reberth.dev/policy": move.policy,
             "reberth.dev/reason": move.reason,
         }

@@ -12,6 +12,8 @@ from reberth.cluster.kinds import ALL_RESOURCES
 from reberth.config.settings import parse
 from reberth.forecast.state.profile import parse_scheduler
 from reberth.memory.notes import ANNOTATION
+from rescheduler.execution.store import MOVE
+from rescheduler.model.guardrails import ProtectionSettings
 from rescheduler.settings import ReschedulerSettings
 from tests.support.repository import MANIFESTS
 
@@ -22,6 +24,11 @@ READING = {"get", "list", "watch"}
 def objects(kind: str) -> list[Any]:
     found = [one for file in FILES for one in yaml.safe_load_all(file.read_text())]
     return [one for one in found if one["kind"] == kind]
+
+
+def named(kind: str, name: str) -> Any:
+    (found,) = (one for one in objects(kind) if one["metadata"]["name"] == name)
+    return found
 
 
 def held(name: str, key: str) -> str:
@@ -87,7 +94,9 @@ def test_labels_ports_and_accounts_fit() -> None:
     assert ports == {"https": read_settings().server.port}
     assert [port["port"] for port in policy["spec"]["ingress"][0]["ports"]] == list(ports)
     bindings = [*objects("ClusterRoleBinding"), *objects("RoleBinding")]
-    bound = {binding["subjects"][0]["name"] for binding in bindings}
+    bound = {
+        binding["subjects"][0]["name"] for binding in bindings
+    }  # the writers' other subjects are no pods
     assert {template["spec"]["serviceAccountName"], *bound} == {account["metadata"]["name"]}
 
 
@@ -102,7 +111,7 @@ def test_the_network_policy_allows_calls_to_the_extenders() -> None:
 
 
 def test_the_account_may_read_the_cached_kinds_and_nothing_else() -> None:
-    (role,) = objects("ClusterRole")
+    role = named("ClusterRole", "reberth-rescheduler")
     readable = {
         (group, resource)
         for rule in role["rules"]
@@ -114,7 +123,7 @@ def test_the_account_may_read_the_cached_kinds_and_nothing_else() -> None:
 
 
 def test_the_service_account_may_write_only_the_objects_of_a_move() -> None:
-    (role,) = objects("ClusterRole")
+    role = named("ClusterRole", "reberth-rescheduler")
     (own,) = objects("Role")
     written = {
         resource: set(rule["verbs"]) - READING
@@ -139,15 +148,25 @@ def test_the_service_account_may_write_only_the_objects_of_a_move() -> None:
 
 
 def test_the_admission_policy_is_about_our_account_and_the_note() -> None:
-    (policy,) = objects("ValidatingAdmissionPolicy")
-    (binding,) = objects("ValidatingAdmissionPolicyBinding")
+    policy = named("ValidatingAdmissionPolicy", "reberth-rescheduler-notes")
     (account,) = objects("ServiceAccount")
     meta, spec = account["metadata"], policy["spec"]
     (condition,) = spec["matchConditions"]
     user = f"system:serviceaccount:{meta['namespace']}:{meta['name']}"
     assert condition["expression"] == f"request.userInfo.username == '{user}'"
     assert {"name": "note", "expression": f"'{ANNOTATION}'"} in spec["variables"]
-    assert binding["spec"] == {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]}
+
+
+def test_the_namespaces_of_the_system_are_those_that_the_api_server_protects() -> None:
+    binding = named("ValidatingAdmissionPolicyBinding", "reberth-rescheduler-never")
+    (term,) = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+    assert (term["key"], term["operator"]) == ("kubernetes.io/metadata.name", "In")
+    assert tuple(term["values"]) == ProtectionSettings().system_namespaces
+
+
+def test_the_api_server_looks_for_the_annotation_that_an_eviction_carries() -> None:
+    (rule,) = named("ValidatingAdmissionPolicy", "reberth-rescheduler-evictions")["spec"]["validations"]
+    assert f"[?'{MOVE}']" in rule["expression"]
 
 
 def test_the_certificates_are_valid_for_the_service_name(tmp_path: Path) -> None:
