@@ -10,6 +10,7 @@ from federation.api import (
     BoundResource,
     PropagationPolicy,
     ResourceBinding,
+    SchedulingType,
     Suspension,
 )
 from federation.api.bindings import CLUSTER_SCOPED, NAMESPACED
@@ -64,6 +65,12 @@ def find_misuse(binding: ResourceBinding) -> str:
     if bound.namespace != binding.metadata.namespace:
         return f"the resource, {bound}, is not in the binding's namespace"
     return f"{bound} is in a reserved namespace" if is_withheld(bound) else ""
+
+
+def is_divided(binding: ResourceBinding) -> bool:
+    """Tell whether the clusters share the replicas; otherwise each has all of them."""
+    scheduling = binding.spec.placement.replica_scheduling if binding.spec.placement else None
+    return scheduling is not None and scheduling.replica_scheduling_type is SchedulingType.DIVIDED
 
 
 def mark_claim(policy: PropagationPolicy | None) -> tuple[Marks, Marks]:

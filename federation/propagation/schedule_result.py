@@ -14,14 +14,16 @@ from federation.api import (
     Handover,
     Placement,
     ResourceBinding,
+    TargetCluster,
 )
 from federation.api.labels import LABELS
 from federation.failover.eviction_tasks import add_tasks_for_leaving
 from federation.objects.conditions import find_condition, put_condition
 from federation.objects.template import Object
+from federation.propagation.binding import is_divided
 from federation.propagation.policy_match import CLUSTER_POLICY, POLICY
 from federation.propagation.schedule_note import write_note
-from federation.rebalancing.handover import write_handover
+from federation.rebalancing.handover import set_timeout, write_handover
 from federation.scheduling import Decision, Reason
 from federation.scheduling.cause import Cause, SkipReason
 from federation.scheduling.demand import SCHEDULE_NOTE
@@ -69,8 +71,8 @@ def change_clusters(
 ) -> Object | None:
     """Return the merge patch of clusters and applied placement; None if nothing changes.
 
-    Copies in clusters that are `leaving` stay until their replacements are healthy. `handover` is the
-    limit, in seconds, for old copies after a fresh scheduling that was not requested.
+    Copies in clusters that are `leaving` stay until their replacements are healthy. `handover` is how many
+    seconds new copies have to get ready after a decision that nobody requested; None keeps no old copies.
     """
     if decision.reason is not Reason.SUCCESS or not decision.cause:
         return None
@@ -81,7 +83,9 @@ def change_clusters(
         }
         if tasks := add_tasks_for_leaving(binding, decision.clusters, leaving):
             patch["spec"]["gracefulEvictionTasks"] = [msgspec.to_builtins(task) for task in tasks]
-        patch["spec"] |= _hand_over(binding, decision, handover)
+        evicting = {each.from_cluster for each in binding.spec.graceful_eviction_tasks or ()}
+        gone = {each.name for each in binding.spec.clusters or ()} - decision.verdicts.keys()
+        patch["spec"] |= _hand_over(binding, decision, handover, evicting.union(leaving, gone))
     had = binding.metadata.annotations or {}
     wanted = {APPLIED_PLACEMENT: write_placement(binding), **_annotate_unreported(had, decision)}
     if not patch and wanted.items() <= had.items():
@@ -93,16 +97,42 @@ def change_clusters(
     return {**patch, "metadata": metadata}
 
 
-def _hand_over(binding: ResourceBinding, decision: Decision, handover: int | None) -> Object:
-    """Keep old copies in a fresh scheduling, requested or because a cluster has reported."""
-    if decision.scheduled_at is None or decision.cause not in {Cause.REQUESTED, Cause.CLUSTER_REPORTED}:
+def _hand_over(
+    binding: ResourceBinding, decision: Decision, handover: int | None, without: Collection[str]
+) -> Object:
+    """Keep old copies until the new ones are ready, whatever the cause of the decision.
+
+    A request for a fresh scheduling says itself for how long. Nothing is kept in the clusters `without`, nor
+    where no cluster gains replicas: then there is nothing to wait for.
+    """
+    if decision.scheduled_at is None:
         return {}
     if decision.cause == Cause.REQUESTED:
-        return write_handover(binding, decision.clusters, now=decision.scheduled_at)
-    timed = replace(binding.spec.handover or Handover(), timeout_seconds=handover)
-    asked = replace(binding, spec=replace(binding.spec, handover=timed))
-    kept = write_handover(asked, decision.clusters, now=decision.scheduled_at)
-    return {"handover": {"timeoutSeconds": handover, **kept["handover"]}} if kept else {}
+        return write_handover(binding, decision.clusters, now=decision.scheduled_at, without=without)
+    if handover is None or not _gains(binding, decision):
+        return {}
+    seconds = set_timeout(binding, handover)
+    timed = replace(binding.spec.handover or Handover(), timeout_seconds=seconds)
+    had = _without_surplus(binding, decision)
+    asked = replace(binding, spec=replace(binding.spec, handover=timed, clusters=had))
+    kept = write_handover(asked, decision.clusters, now=decision.scheduled_at, without=without)
+    return {"handover": {"timeoutSeconds": seconds, **kept["handover"]}} if kept else {}
+
+
+def _gains(binding: ResourceBinding, decision: Decision) -> bool:
+    had = {each.name: each.replicas for each in binding.spec.clusters or ()}
+    return any(each.replicas > had.get(each.name, -1) for each in decision.clusters)
+
+
+def _without_surplus(binding: ResourceBinding, decision: Decision) -> tuple[TargetCluster, ...]:
+    """Return the old clusters; of a workload that is not divided, fewer replicas in one are not a move."""
+    had = binding.spec.clusters or ()
+    if is_divided(binding):
+        return had
+    wanted = {each.name: each.replicas for each in decision.clusters}
+    return tuple(
+        TargetCluster(each.name, min(each.replicas, wanted.get(each.name, each.replicas))) for each in had
+    )
 
 
 def _annotate_unreported(had: Mapping[str, str], decision: Decision) -> dict[str, str | None]:

@@ -10,7 +10,6 @@ from federation.api import (
     GracefulEvictionTask,
     PurgeMode,
     ResourceBinding,
-    SchedulingType,
 )
 from federation.api.bindings import kind_of
 from federation.failover.state_preservation import annotate_state, labels_for_copy
@@ -25,7 +24,7 @@ from federation.objects.names import (
 )
 from federation.objects.resources import HeldWork
 from federation.objects.template import Object, ResourceTemplate
-from federation.propagation.binding import exchange_marks
+from federation.propagation.binding import exchange_marks, is_divided
 from federation.propagation.manifest import write_manifest
 from federation.propagation.replica_demand import REPLICAS
 from federation.rebalancing.handover import kept_replicas
@@ -154,15 +153,10 @@ def complete_manifest(
 def _share_completions(spec: Object, binding: ResourceBinding, cluster: str) -> Object:
     """Divide the completions of a Job like its replicas."""
     completions, targets = spec.get("completions"), targets_of(binding)
-    if not completions or not _is_divided(binding):
+    if not completions or not is_divided(binding):
         return {}
     from_the_end = prefers_last_name(binding.spec.resource.uid)
     return {"completions": divide(completions, targets, last_name_first=from_the_end)[cluster]}
-
-
-def _is_divided(binding: ResourceBinding) -> bool:
-    scheduling = binding.spec.placement.replica_scheduling if binding.spec.placement else None
-    return scheduling is not None and scheduling.replica_scheduling_type is SchedulingType.DIVIDED
 
 
 def change_work(work: HeldWork, wanted: Object) -> Object | None:

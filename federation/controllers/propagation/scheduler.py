@@ -60,7 +60,7 @@ class SchedulerSettings(QueueSettings, frozen=True):
     reported_within: Duration = Duration(15)
     """How long after a copy was applied the member's report includes it. Members are probed every 10 s."""
     handover_timeout: Duration = Duration(600)
-    """How long old copies stay when a cluster that has just reported takes replicas."""
+    """How long new copies may take to get ready, of a move that nobody requested."""
 
 
 class SchedulerController:

@@ -393,7 +393,6 @@ async def test_rebalancing_is_reported_by_events_and_metrics(federation: Place) 
         ("rebalance_moved_replicas_total", 2 + 2 + 3 + 3 + 3 + 1),
         ("rebalance_duration_seconds_count", 8),
         ("rebalance_waiting_workloads reason=BindingNotFound", 1),
-        ("rebalance_waiting_workloads reason=Health", 1),
         ("handovers_total result=ready", 2),
         ("handovers_total result=returned", 1),
     ):

@@ -3,16 +3,18 @@
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
-from federation.api import APPLIED_PLACEMENT, Cluster, ResourceBinding
+from federation.api import APPLIED_PLACEMENT, Cluster, Placement, ResourceBinding
 from federation.controllers.propagation.scheduler import SchedulerController, SchedulerSettings
 from federation.controllers.rebalancing.handovers import HandoversController
 from federation.hub.work_index import WorkIndex
 from federation.hub.workqueue import QueueSettings
 from federation.objects import resources
 from federation.propagation.schedule_result import write_placement
+from federation.rebalancing.handover import kept_replicas
 from reberth.values.timestamp import write_time
 from tests.support.federation.clusters import AGGREGATED, DUPLICATED, binding, cluster, groups
 from tests.support.federation.fake_hub import FakeHub
@@ -116,3 +118,27 @@ async def test_old_copies_that_cannot_return_stay_and_that_is_told_once() -> Non
     assert said is not None
     assert [each.name for each in said.clusters or ()] == ["m2"]
     assert [reason for reason, _ in hub.events].count("HandoverTimedOut") == 2
+
+
+async def test_a_policy_that_names_another_cluster_takes_no_copy_away_before_the_new_one_is_ready() -> None:
+    hub = HandoverHub()
+    one = asked_to_go_home(only("m2"))
+    asked = replace(one.spec, reschedule_triggered_at=None, handover=None)
+    hub.put(resources.BINDINGS, replace(one, spec=asked))
+    running = asyncio.create_task(hub.run(1000))
+    await asyncio.sleep(5)
+    moved = replace(hub.binding.spec, placement=msgspec.convert(only("m1"), Placement))
+    hub.put(resources.BINDINGS, replace(hub.binding, spec=moved))
+    await asyncio.sleep(900)
+    assert hub.targets == {"m1": 3}
+    assert kept_replicas(hub.binding) == {"m2": 3}
+    assert [reason for reason, _ in hub.events].count("HandoverTimedOut") == 2
+    ready = binding(3, status=well(m2=3, m1=3)).status.aggregated_status
+    status = replace(hub.binding.status, aggregated_status=ready)
+    hub.put(resources.BINDINGS, replace(hub.binding, status=status))
+    await running
+    assert not kept_replicas(hub.binding)
+
+
+def only(name: str) -> dict[str, Any]:
+    return {"clusterAffinity": {"clusterNames": [name]}}
