@@ -41,6 +41,6 @@ def rank_candidates(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def score_cluster(demand: BindingDemand, name: str) -> dict[str, int]:
-    """Favour clusters that already have replicas; a fresh scheduling favours none."""
-    is_here = name in demand.targets and not demand.fresh and any(demand.targets.values())
+    """Favour clusters that have a copy, even one without replicas; a fresh scheduling favours none."""
+    is_here = name in demand.targets and not demand.fresh
     return _HERE if is_here else _ELSEWHERE

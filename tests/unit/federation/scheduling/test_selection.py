@@ -238,6 +238,15 @@ def test_a_cluster_with_replicas_is_favoured() -> None:
     }
 
 
+@pytest.mark.parametrize("spreading", [spread(cluster=(1, 1)), spread(region=(1, 1), cluster=(1, 1))])
+def test_an_object_without_replicas_stays_when_an_earlier_name_becomes_eligible(spreading: Any) -> None:
+    role = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "custom"}
+    asked = binding(0, spreading, at={"m2": 0}, resource=role)
+    fleet = [cluster(name, region=f"r-{name}") for name in ("m1", "m2")]
+    assert placed(asked, *fleet) == {"m2": 0}
+    assert placed(triggered_binding(0, spreading, at={"m2": 0}, resource=role), *fleet) == {"m1": 0}
+
+
 NO_FIT = SchedulingRefusal(Reason.NO_CLUSTER_FIT, "0/1 clusters are available: ...")
 SHORT = SchedulingRefusal(Reason.UNSCHEDULABLE, "Clusters available replicas 1 are not enough to schedule.")
 ERROR = SchedulingRefusal(Reason.SCHEDULER_ERROR, "...")
