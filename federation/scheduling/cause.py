@@ -6,6 +6,7 @@ import msgspec
 
 from federation.api import APPLIED_PLACEMENT, ClusterAffinityTerm, Placement, ResourceBinding
 from federation.scheduling.demand import BindingDemand, Strategy
+from federation.scheduling.filters import find_tiers
 from federation.scheduling.fleet import Fleet
 from federation.scheduling.unreported_clusters import has_reported
 from reberth.values.text_limits import read_json
@@ -21,6 +22,8 @@ class Cause(StrEnum):
     ALWAYS = "a workload that is not divided is rescheduled every time"
     EVICTED = "it is being evicted from one of its clusters"
     LEAVING = "one of its clusters is being deleted"
+    VANISHED = "one of its clusters does not exist any more"
+    UNMATCHED = "one of its clusters does not match its placement any more"
     CLUSTER_REPORTED = "a cluster has reported its API resources since it was scheduled"
 
 
@@ -51,9 +54,21 @@ def _find_change(binding: ResourceBinding, demand: BindingDemand, fleet: Fleet) 
         Cause.REPLICAS: sum(demand.targets.values()) != demand.replicas,
         Cause.EVICTED: not demand.evicting.isdisjoint(demand.targets),
         Cause.LEAVING: any(map(fleet.is_leaving, demand.targets)),
+        Cause.VANISHED: any(name not in fleet.places for name in demand.targets),
+        Cause.UNMATCHED: _is_unmatched(demand, fleet),
         Cause.CLUSTER_REPORTED: has_reported(binding, fleet),
     }
     return next((cause for cause, holds in causes.items() if holds), None)
+
+
+def _is_unmatched(demand: BindingDemand, fleet: Fleet) -> bool:
+    """Tell whether one of its clusters has left the group in use, by its labels for example."""
+    in_use = next((group for group in demand.groups if group.name == demand.observed), None)
+    if in_use is None:
+        return False
+    tiers = find_tiers(in_use, fleet)
+    places = (fleet.places.get(name) for name in demand.targets)
+    return any(place is not None and tiers[place] is None for place in places)
 
 
 def has_new_placement(binding: ResourceBinding) -> bool:

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from federation.api import Cluster
+from federation.scheduling import Reason
 from federation.scheduling.demand import SCHEDULE_NOTE, is_due
 from tests.support.federation.clusters import (
     AGGREGATED,
@@ -89,13 +91,30 @@ def test_an_evicted_cluster_is_replaced_if_a_substitute_exists() -> None:
     assert placed(asked, *rooms(9)) == {"m1": 3}
 
 
+GOLD = {"clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "gold"}}}}
+
+
+def gold(name: str) -> Cluster:
+    return cluster(name, 9, labels={"tier": "gold"})
+
+
+def test_replicas_leave_a_cluster_that_is_gone_or_matches_no_more_and_others_stay() -> None:
+    placement = {**DYNAMIC, **GOLD}
+    asked = binding(6, placement, at={"m1": 2, "m2": 2, "m9": 2}, applied=placement)
+    assert placed(asked, *rooms(9), gold("m2")) == {"m2": 6}
+    decision = decided(asked, *rooms(9))
+    assert (decision.reason, len(decision.clusters)) == (Reason.NO_CLUSTER_FIT, 3)
+
+
 @pytest.mark.parametrize(
     ("placement", "at", "clusters", "scheduled"),
     [
         pytest.param(DYNAMIC, {"m1": 3}, rooms(9, 9), False, id="nothing has changed"),
         pytest.param(DYNAMIC, {"m1": 2}, rooms(9, 9), True, id="a replica is missing"),
         pytest.param(DYNAMIC, {"m1": 3}, [cluster("m1", leaving=True), cluster("m2")], True, id="leaving"),
-        pytest.param(DYNAMIC, {"gone": 3}, rooms(9, 9), False, id="a cluster is not there"),
+        pytest.param(DYNAMIC, {"gone": 3}, rooms(9, 9), True, id="a cluster is not there"),
+        pytest.param({**DYNAMIC, **GOLD}, {"m1": 3}, [gold("m1"), gold("m2")], False, id="all match"),
+        pytest.param({**DYNAMIC, **GOLD}, {"m1": 3}, [*rooms(9), gold("m2")], True, id="a label is gone"),
         pytest.param(DUPLICATED, {"m1": 3}, rooms(9, 9), True, id="not divided"),
     ],
 )
