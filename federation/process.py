@@ -162,7 +162,10 @@ class Federation:
             (switches.statuses, lambda: StatusesController(hub, index, settings.statuses)),
             (switches.rebalancer, lambda: RebalancerController(hub, settings.rebalancer, decide_triggered)),
             (switches.handovers, lambda: HandoversController(hub, index, settings.handovers)),
-            (switches.failback, lambda: FailbackController(hub, settings.failback)),
+            (
+                switches.failback,
+                lambda: FailbackController(hub, settings.failback, scheduler.see_fleet, decide_triggered),
+            ),
             (switches.tainting, lambda: TaintingController(hub, causes, settings.tainting)),
             (switches.graceful, lambda: GracefulController(hub, causes, settings.graceful)),
         ]

@@ -4,7 +4,11 @@ Times are whole seconds. The scheduler carries out a trigger that is later than 
 then sets that to a time not before the trigger. So the two times alone tell whether a trigger was handled.
 """
 
-from federation.api import ResourceBinding
+from typing import Any
+
+from msgspec.structs import replace
+
+from federation.api import Handover, ResourceBinding
 from federation.api.bindings import kind_of
 from reberth.values.object_error import ObjectError
 from reberth.values.timestamp import TimeError, parse_time
@@ -50,6 +54,27 @@ def check_times(binding: ResourceBinding) -> None:
     """Raise an ObjectError if one of the two times cannot be read."""
     is_pending(binding)
     last_scheduled(binding)
+
+
+def with_trigger(binding: ResourceBinding, at: str, handover: int | None) -> ResourceBinding:
+    """Return the binding as it is once triggered; `handover` is how long new copies may take to get ready."""
+    timed = replace(binding.spec.handover or Handover(), timeout_seconds=handover)
+    return replace(binding, spec=replace(binding.spec, reschedule_triggered_at=at, handover=timed))
+
+
+def write_trigger(
+    binding: ResourceBinding, at: str, handover: int | None, placed: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the merge patch of the trigger and of the decision, if there is one."""
+    spec = placed.get("spec", {})
+    return {
+        "metadata": {**placed.get("metadata", {}), "resourceVersion": binding.metadata.resource_version},
+        "spec": {
+            **spec,
+            "rescheduleTriggeredAt": at,
+            "handover": {"timeoutSeconds": handover, **spec.get("handover", {})},
+        },
+    }
 
 
 def last_scheduled(binding: ResourceBinding) -> float | None:

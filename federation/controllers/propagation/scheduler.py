@@ -130,6 +130,12 @@ class SchedulerController:
             with self._reserving(key, triggered, decision):
                 yield change
 
+    def see_fleet(self, key: Key, binding: ResourceBinding) -> Fleet:
+        """Return the clusters, less the room that is reserved for others. Raises ObjectError."""
+        return self._read_fleet().less(
+            self._reservations.taken_by_others(key, binding, now=self._hub.clock())
+        )
+
     async def run(self) -> None:
         await self._queue.run()
 
@@ -178,8 +184,7 @@ class SchedulerController:
     def _decide(self, key: Key, binding: ResourceBinding, now: float) -> Decision:
         """Decide; an object that cannot be read is a refusal."""
         try:
-            fleet = self._read_fleet().less(self._reservations.taken_by_others(key, binding, now=now))
-            return decide(binding, fleet, now=now, timed=metrics.time_step)
+            return decide(binding, self.see_fleet(key, binding), now=now, timed=metrics.time_step)
         except ObjectError as error:
             return describe_unreadable(binding, error)
 

@@ -4,6 +4,7 @@ Watches bindings and Clusters. Writes status.failback, and a trigger with a hand
 time is over. Asks rebalancing/failback.
 """
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import msgspec
@@ -11,6 +12,7 @@ from msgspec import Meta
 
 from federation.api import ResourceBinding
 from federation.controllers.rebalancing.events import record_on_both
+from federation.controllers.rebalancing.rebalancer import DecideTriggered
 from federation.hub import rebalance_metrics as metrics
 from federation.hub.call_priority import Urgency
 from federation.hub.hub import Hub
@@ -26,7 +28,7 @@ from federation.rebalancing.failback import (
     wants_failback,
 )
 from federation.rebalancing.handover import set_timeout
-from federation.rebalancing.triggers import choose_trigger, is_triggered
+from federation.rebalancing.triggers import choose_trigger, is_triggered, with_trigger, write_trigger
 from federation.scheduling import Fleet
 from reberth.cluster.kinds import Resource
 from reberth.values.duration import Duration
@@ -42,11 +44,22 @@ class FailbackSettings(QueueSettings, frozen=True):
     gather_for: Duration = Duration(1)
 
 
-class FailbackController:
-    """A single worker: each workload sees how many others are returning."""
+SeeFleet = Callable[[Key, ResourceBinding], Fleet]
+"""The clusters as they are for one binding: without the room that is reserved for others."""
 
-    def __init__(self, hub: Hub, settings: FailbackSettings) -> None:
+
+class FailbackController:
+    """A single worker: each workload sees how many others are returning, and the room that they have taken.
+
+    The scheduler decides with each request, so that its reservation is seen by the next workload.
+    """
+
+    def __init__(
+        self, hub: Hub, settings: FailbackSettings, see_fleet: SeeFleet, decide_triggered: DecideTriggered
+    ) -> None:
         self._hub = hub
+        self._see_fleet = see_fleet
+        self._decide_triggered = decide_triggered
         self._settings = settings
         alone = msgspec.structs.replace(settings, workers=1)
         self._queue = WorkQueue("failback", self._reconcile, alone, urgency=Urgency.SCHEDULING)
@@ -73,8 +86,7 @@ class FailbackController:
             self._asked.pop(key, None)
             return None
         now = self._hub.clock()
-        fleet = Fleet(self._hub.cache.of(resources.CLUSTERS.kind).rows())
-        step = decide_failback(binding, fleet, now=now)
+        step = decide_failback(binding, self._see_fleet(key, binding), now=now)
         if isinstance(step, RecordGroup):
             await self._record_group(key, binding, step)
         elif isinstance(step, TriggerFailback):
@@ -96,14 +108,10 @@ class FailbackController:
         if self._count_under_way() >= self._settings.at_once:
             return self._settings.look_again
         trigger = choose_trigger(binding, created=now // 1, now=now)
-        patch = {
-            "metadata": {"resourceVersion": binding.metadata.resource_version},
-            "spec": {
-                "rescheduleTriggeredAt": write_time(trigger),
-                "handover": {"timeoutSeconds": set_timeout(binding, self._settings.handover_timeout)},
-            },
-        }
-        await self._hub.patch(resources.binding_resource(key.kind), binding, patch)
+        at, timeout = write_time(trigger), set_timeout(binding, self._settings.handover_timeout)
+        with self._decide_triggered(key, with_trigger(binding, at, timeout)) as placed:
+            patch = write_trigger(binding, at, timeout, placed)
+            await self._hub.patch(resources.binding_resource(key.kind), binding, patch)
         self._asked[key] = trigger
         metrics.TRIGGERED.labels(metrics.BY_FAILBACK).inc()
         note = f"Cluster group {step.to} has room for all replicas again; requested a fresh scheduling."

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
-from federation.api import Handover, RebalancedWorkload, ResourceBinding, ResourceSelector, WorkloadRebalancer
+from federation.api import RebalancedWorkload, ResourceBinding, ResourceSelector, WorkloadRebalancer
 from federation.controllers.rebalancing.events import RebalanceEvents
 from federation.hub.hub import Hub
 from federation.hub.workqueue import QueueSettings, WorkQueue
@@ -37,7 +37,7 @@ from federation.rebalancing.review import (
     review,
     set_limits,
 )
-from federation.rebalancing.triggers import is_handled
+from federation.rebalancing.triggers import is_handled, with_trigger, write_trigger
 from reberth.cluster.kinds import Resource
 from reberth.cluster.pods.identity import group_of
 from reberth.selectors.labels import SelectorError
@@ -231,8 +231,9 @@ class RebalancerController:
             limits = replace(limits, handover=set_timeout(binding, limits.handover))
         self._asked[rebalancer.metadata.name].add(key)
         async with self._sending:
-            with self._decide_triggered(key, _with_trigger(binding, trigger.at, limits)) as placed:
-                patch = _write_trigger(binding, trigger.at, limits, placed)
+            triggered = with_trigger(binding, trigger.at, limits.handover)
+            with self._decide_triggered(key, triggered) as placed:
+                patch = write_trigger(binding, trigger.at, limits.handover, placed)
                 await self._hub.patch(resources.binding_resource(key.kind), binding, patch)
         self._reports.tell_trigger(rebalancer, binding, trigger.at)
 
@@ -255,22 +256,6 @@ class RebalancerController:
         meta = rebalancer.metadata
         version = meta.resource_version
         await self._hub.api.remove_object(resources.REBALANCERS, meta.name, uid=meta.uid, version=version)
-
-
-def _with_trigger(binding: ResourceBinding, at: str, limits: Limits) -> ResourceBinding:
-    """Return the binding as it is once triggered."""
-    handover = replace(binding.spec.handover or Handover(), timeout_seconds=limits.handover)
-    return replace(binding, spec=replace(binding.spec, reschedule_triggered_at=at, handover=handover))
-
-
-def _write_trigger(binding: ResourceBinding, at: str, limits: Limits, placed: Object) -> Object:
-    """Return the merge patch of the trigger and of the decision."""
-    spec = placed.get("spec", {})
-    handover = {"timeoutSeconds": limits.handover, **spec.get("handover", {})}
-    return {
-        "metadata": {**placed.get("metadata", {}), "resourceVersion": binding.metadata.resource_version},
-        "spec": {**spec, "rescheduleTriggeredAt": at, "handover": handover},
-    }
 
 
 def _key(name: str) -> Key:
