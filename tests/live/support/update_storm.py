@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
-from bench.moving.fleet import PODS, Fleet
+from bench.moving.fleet import Fleet
 from bench.reading import populating
 from localcluster import manifests
 from localcluster.client import Client, all_of
@@ -20,7 +20,7 @@ from localcluster.cluster import Cluster
 from localcluster.faults import FaultProxy, Match, Record, Replay, Tape, nth, status_bodies
 from localcluster.nodes import node
 from reberth.values.timestamp import parse_time
-from tests.live.support.daemon_process import LEASE, Daemon, daemon, install, settings_of, way_through
+from tests.live.support.daemon_process import LEASE, PODS, Daemon, daemon, install, settings_of, way_through
 from tests.live.support.extender_process import MANIFESTS
 from tests.live.support.fault_client import standing_before
 from tests.support.builders import owner

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.suites import PACKAGES
+from tests.support.repository import parse_source
 
 KIB = 1024
 TRIED, WHOLE = KIB // 2, 256 * KIB
@@ -71,7 +72,7 @@ def list_modules() -> Iterator[ModuleType]:
 
 
 def tree_of(module: ModuleType) -> ast.Module:
-    return ast.parse(Path(module.__file__ or "").read_text(encoding="utf-8"))
+    return parse_source(Path(module.__file__ or "").read_text(encoding="utf-8"))
 
 
 def list_patterns(value: object, place: str) -> Iterator[tuple[str, re.Pattern[Any]]]:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.repository import parse_source
+
 ROOT = Path(__file__).parents[3]
 HOUSE = (ROOT / "docs" / "house.md").read_text()
 PATHS = sorted(set(re.findall(r"`([\w/]+(?:\.py|/))`", HOUSE)))
@@ -29,7 +31,7 @@ def find_packages() -> Iterator[str]:
 
 
 def find_names(file: Path) -> set[str]:
-    nodes = ast.parse(file.read_text()).body
+    nodes = parse_source(file.read_text()).body
     return {
         node.name for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
     }

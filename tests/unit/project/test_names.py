@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.repository import ROOT
+from tests.support.repository import ROOT, parse_source
 
 LIBRARY = "reberth"
 PROGRAMS = ("extender", "rescheduler", "federation")
@@ -22,7 +22,7 @@ FULL: dict[str, str] = {}
 def list_classes(package: str) -> Iterator[tuple[str, str]]:
     """List each public class of a package with its file."""
     for file in sorted((ROOT / package).rglob("*.py")):
-        tree = ast.parse(file.read_text())
+        tree = parse_source(file.read_text())
         for found in ast.walk(tree):
             if isinstance(found, ast.ClassDef) and not found.name.startswith("_"):
                 yield found.name, str(file.relative_to(ROOT))

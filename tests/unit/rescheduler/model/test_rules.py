@@ -11,7 +11,7 @@ import pytest
 
 from rescheduler import protections
 from rescheduler.model import rules
-from tests.support.repository import DOCS, ROOT
+from tests.support.repository import DOCS, ROOT, parse_source
 
 GROUPS = {
     "Protections": rules.PROTECTIONS,
@@ -25,7 +25,10 @@ GROUPS = {
 }
 DECLARED = {name for group in GROUPS.values() for name in group}
 # Of scores and of the extender's answers: these refuse no move.
-NOT_OF_MOVES = {"StrictlyNoted", "Missing", "NotANumber", "OutOfRange", "BadValidity", "BadScoreWeights"}
+NOT_OF_MOVES = {
+    *("StrictlyNoted", "Missing", "NotANumber", "OutOfRange", "BadValidity", "ValidForTooLong"),
+    "BadScoreWeights",
+}
 # What makes a refusal, and which of its arguments is the rule. The private ones pass it on.
 MAKERS = {
     "Refused": 0,
@@ -60,7 +63,7 @@ def list_used_rules() -> Iterator[tuple[str, str]]:
     for path in list_sources():
         name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         module = importlib.import_module(name.removesuffix(".__init__"))
-        for call in ast.walk(ast.parse(path.read_text())):
+        for call in ast.walk(parse_source(path.read_text())):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in MAKERS:
                 place = MAKERS[call.func.id]
                 for rule in evaluate(call.args[place], module) if len(call.args) > place else ():
@@ -73,7 +76,7 @@ def list_texts() -> set[str]:
         node.value
         for path in list_sources()
         if path != Path(rules.__file__)
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parse_source(path.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
 

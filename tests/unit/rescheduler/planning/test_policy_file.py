@@ -16,6 +16,7 @@ from rescheduler.model.plan import PolicyName
 from rescheduler.planning import cooldown, policy_file, worth
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.policies import better_preferences, broken_rules, proposal, under_utilised_nodes
+from tests.support.repository import parse_source
 
 HEAD = "apiVersion: reberth.dev/v1alpha1\nkind: ReschedulerPolicy\n"
 
@@ -86,7 +87,7 @@ def test_the_larger_buffer_counts() -> None:
 )
 def test_every_field_is_documented_in_place(module: object) -> None:
     """A field is followed by a text that says what it means."""
-    tree = ast.parse(Path(inspect.getfile(module)).read_text())  # type: ignore[arg-type] # a module
+    tree = parse_source(Path(inspect.getfile(module)).read_text())  # type: ignore[arg-type] # a module
     sections = [each for each in tree.body if isinstance(each, ast.ClassDef) and _is_section(each)]
     assert sections
     for section in sections:

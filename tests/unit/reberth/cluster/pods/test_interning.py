@@ -22,7 +22,7 @@ from reberth.memory.notes import ANNOTATION
 from reberth.records import Pod, PodSpec
 from tests.support.builders import Object, owner, pod
 from tests.support.cluster.strategies import pinned_to, pod_record, pods
-from tests.support.repository import ROOT
+from tests.support.repository import ROOT, parse_source
 
 
 def without_idle_volumes(spec: PodSpec) -> PodSpec:
@@ -222,7 +222,7 @@ NOT_MIRRORED = {
 
 def test_every_annotation_that_the_code_names_is_kept() -> None:
     files = (file for program in READ for file in (ROOT / program).rglob("*.py"))
-    texts = (each for file in files for each in ast.walk(ast.parse(file.read_text())))
+    texts = (each for file in files for each in ast.walk(parse_source(file.read_text())))
     named = {each.value for each in texts if isinstance(each, ast.Constant) and isinstance(each.value, str)}
     keys = {text for text in named if text.startswith(DOMAINS) and not text.endswith("/") and " " not in text}
     assert keys - NOT_MIRRORED == {key for key in KEPT_ANNOTATIONS | {NODE_NOTE} if key.startswith(DOMAINS)}
