@@ -118,6 +118,12 @@ def describe_apis(group_version: str, kinds: Iterable[tuple[str, str]]) -> Objec
     }
 
 
+def is_member_ready(cluster: Cluster) -> bool:
+    """Tell whether a member is Ready, so that what it said last of its copies counts."""
+    ready = find_condition(cluster.status.conditions, READY)
+    return ready is not None and ready.status == "True"
+
+
 def _differ(had: Any, value: Any) -> bool:  # noqa: ANN401 - any JSON
     """Compare without empty values: a record omits them."""
     return bool(_bare(had) != _bare(value))

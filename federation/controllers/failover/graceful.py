@@ -6,14 +6,13 @@ task is withdrawn because its cause is gone. Asks failover/eviction_tasks and fa
 
 from typing import Any
 
-from federation.api import Cluster, GracefulEvictionTask, ResourceBinding
+from federation.api import GracefulEvictionTask, ResourceBinding
 from federation.failover.eviction_causes import EvictionCauses
 from federation.failover.eviction_tasks import review_tasks, write_assessment
 from federation.hub.hub import Hub, refer_to
 from federation.hub.workqueue import QueueSettings, WorkQueue
-from federation.membership.cluster_status import READY
+from federation.membership.cluster_status import is_member_ready
 from federation.objects import resources
-from federation.objects.conditions import find_condition
 from federation.objects.names import Key
 from federation.propagation.binding import template_of
 from reberth.cluster.kinds import Resource
@@ -59,7 +58,7 @@ class GracefulController:
         clusters, now = self._hub.cache.of(resources.CLUSTERS.kind).rows(), self._hub.clock()
         found = review_tasks(
             binding,
-            ready={each.metadata.name for each in clusters if _is_ready(each)},
+            ready={each.metadata.name for each in clusters if is_member_ready(each)},
             calm={each.metadata.name for each in clusters if self._causes.find(binding, each) is None},
             timeout=self._settings.timeout,
             now=now,
@@ -77,11 +76,6 @@ class GracefulController:
         template = refer_to(template_of(binding), ObjectMeta(uid=binding.spec.resource.uid))
         for regarding in (refer_to(key, binding.metadata), template):
             self._hub.recorder.record(regarding, reason=reason, note=note, action=_ACTION)
-
-
-def _is_ready(cluster: Cluster) -> bool:
-    ready = find_condition(cluster.status.conditions, READY)
-    return ready is not None and ready.status == "True"
 
 
 def _explain(task: GracefulEvictionTask) -> str:

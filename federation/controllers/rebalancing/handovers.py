@@ -1,20 +1,21 @@
 """Ends handovers: old copies go once the new ones are ready; where these are late, the workload returns.
 
-Watches bindings with a handover, and their Works. Writes spec.handover, and spec.clusters for a
-return. Asks rebalancing/handover.
+Watches bindings with a handover, their Works, and whether Clusters are Ready. Writes spec.handover, and
+spec.clusters for a return. Asks rebalancing/handover.
 """
 
 from typing import Any
 
 from msgspec.structs import replace
 
-from federation.api import WORK_API_VERSION, ResourceBinding
+from federation.api import WORK_API_VERSION, Cluster, ResourceBinding
 from federation.controllers.rebalancing.events import record_on_both
 from federation.hub import rebalance_metrics as metrics
 from federation.hub.call_priority import Urgency
 from federation.hub.hub import Hub
 from federation.hub.work_index import WorkIndex
 from federation.hub.workqueue import QueueSettings, WorkQueue
+from federation.membership.cluster_status import is_member_ready
 from federation.objects import resources
 from federation.objects.names import Key, binding_of
 from federation.propagation.aggregation import read_copies
@@ -64,6 +65,7 @@ class HandoversController:
         self._hub = hub
         self._index = index
         self._held: set[Key] = set()
+        self._ready: dict[str, bool] = {}
         self._queue = WorkQueue("handovers", self._reconcile, settings, urgency=Urgency.PLACING)
 
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
@@ -73,6 +75,8 @@ class HandoversController:
             binding = self._hub.find_binding(key)
             if binding is not None and kept_replicas(binding):
                 self._queue.add(key)
+        elif resource is resources.CLUSTERS:
+            self._on_cluster(record)
 
     async def run(self) -> None:
         await self._queue.run()
@@ -108,12 +112,28 @@ class HandoversController:
         return Fleet(self._hub.cache.of(resources.CLUSTERS.kind).rows())
 
     def _with_newest_status(self, key: Key, binding: ResourceBinding) -> ResourceBinding:
-        """Use the status of the Works: aggregatedStatus may still have a copy that is being deleted."""
+        """Use the status of the Works: aggregatedStatus may still have a copy that is being deleted.
+
+        Of copies in members that are not Ready nobody knows how they are.
+        """
         works = self._index.of(key)
-        if not works:
-            return binding
         lasting = {name: work for name, work in works.items() if work.metadata.deletion_timestamp is None}
-        return replace(binding, status=replace(binding.status, aggregated_status=read_copies(lasting)))
+        copies = read_copies(lasting) if works else binding.status.aggregated_status or ()
+        known = tuple(each for each in copies if self._is_known(each.cluster_name))
+        return replace(binding, status=replace(binding.status, aggregated_status=known))
+
+    def _is_known(self, name: str) -> bool:
+        cluster = self._hub.find(resources.CLUSTERS, "", name)
+        return cluster is not None and is_member_ready(cluster)
+
+    def _on_cluster(self, cluster: Cluster) -> None:
+        """Look at the handovers again when a member becomes Ready, or is so no longer."""
+        name, is_ready = cluster.metadata.name, is_member_ready(cluster)
+        if self._ready.get(name) != is_ready:
+            self._ready[name] = is_ready
+            for key, binding in self._hub.list_bindings():
+                if kept_replicas(binding):
+                    self._queue.add(key)
 
     def _record(self, binding: ResourceBinding, result: str, reason: str, note: str, *, to: str = "") -> None:
         clusters = ", ".join(sorted(kept_replicas(binding)))

@@ -47,8 +47,9 @@ class HandoverHub(FakeHub):
         return {each.name: each.replicas for each in self.binding.spec.clusters or ()}
 
 
-def member(name: str, **more: Any) -> Cluster:
-    one = cluster(name, 99, **more)
+def member(name: str, *, ready: bool = True, **more: Any) -> Cluster:
+    status = {"conditions": [{"type": "Ready", "status": "True" if ready else "False"}]}
+    one = cluster(name, 99, status=status, **more)
     return replace(one, metadata=replace(one.metadata, uid=name))
 
 
@@ -142,3 +143,18 @@ async def test_a_policy_that_names_another_cluster_takes_no_copy_away_before_the
 
 def only(name: str) -> dict[str, Any]:
     return {"clusterAffinity": {"clusterNames": [name]}}
+
+
+async def test_the_last_word_of_a_member_that_is_not_ready_does_not_count() -> None:
+    hub = HandoverHub()
+    hub.put(resources.CLUSTERS, member("m1", ready=False))
+    one = asked_to_go_home({**GROUPS, **AGGREGATED})
+    ready = binding(3, status=well(m2=3, m1=3)).status.aggregated_status
+    hub.put(resources.BINDINGS, replace(one, status=replace(one.status, aggregated_status=ready)))
+    running = asyncio.create_task(hub.run(25))
+    await asyncio.sleep(20)
+    assert kept_replicas(hub.binding) == {"m2": 3}
+    hub.put(resources.CLUSTERS, member("m1"))
+    await running
+    assert not kept_replicas(hub.binding)
+    assert hub.targets == {"m1": 3}
