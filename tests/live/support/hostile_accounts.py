@@ -231,7 +231,7 @@ ATTEMPTS: tuple[Attempt, ...] = (
             "PATCH", f"{_APPS}/namespaces/shop/deployments/web", {"metadata": {"labels": {"mine": "1"}}}),
     Attempt(OUR_FEDERATION, "sets a finalizer on a Deployment", LABELS_ONLY,
             "PATCH", f"{_APPS}/namespaces/shop/deployments/web", {"metadata": {"finalizers": ["x.y/z"]}}),
-    Attempt(OUR_FEDERATION, "changes a role, where it may (`rights.yaml`)", LABELS_ONLY,
+    Attempt(OUR_FEDERATION, "changes a role, where it may (`rights/`)", LABELS_ONLY,
             "PATCH", f"{_RBAC}/clusterroles/reader",
             {"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}),
     Attempt(OUR_FEDERATION, "changes an Event of others", "Reberth changes only its own Events",
@@ -242,7 +242,7 @@ ATTEMPTS: tuple[Attempt, ...] = (
             "POST", f"{_CORE}/namespaces/reberth-system/secrets", _meta("x")),
     Attempt(OUR_MEMBER, "writes a Deployment elsewhere", ALLOWED,
             "POST", f"{_APPS}/namespaces/shop/deployments", deployment("copy")),
-    Attempt(OUR_MEMBER, "grants itself more, where it may write roles (`rights.yaml`)", NOT_ITSELF,
+    Attempt(OUR_MEMBER, "grants itself more, where it may write roles (`rights/`)", NOT_ITSELF,
             "POST", f"{_RBAC}/clusterrolebindings",
             grant("mine", namespace="reberth-system", account="reberth-federation-member")),
     Attempt(OUR_MEMBER, "makes a token of another account", 'cannot create resource "serviceaccounts/token"',
@@ -250,7 +250,14 @@ ATTEMPTS: tuple[Attempt, ...] = (
 )  # fmt: skip
 
 
-FOLDERS = ("crds", "crds/federation", "extender", "rescheduler", "federation/hub", "federation/member")
+_FEDERATION = ("hub", "member", "rights/hub", "rights/member")
+FOLDERS = (
+    "crds",
+    "crds/federation",
+    "extender",
+    "rescheduler",
+    *(f"federation/{each}" for each in _FEDERATION),
+)
 
 
 def tabulate() -> list[str]:

@@ -134,10 +134,12 @@ async def restrict(place: Place, **more: Sequence[Object]) -> None:
 
     It works under its own accounts from then on.
     """
-    await manifests.apply(place.hub, MANIFESTS / "hub")
+    for folder in ("hub", "rights/hub"):
+        await manifests.apply(place.hub, MANIFESTS / folder)
     await _grant(place.hub, "reberth-federation", more.get("hub", ()))
     for name, client in place.members.items():
         token = await open_member(client)
+        await manifests.apply(client, MANIFESTS / "rights" / "member")
         await _grant(client, "reberth-federation-member", more.get("members", ()))
         await place.hub.patch(
             f"{SECRETS}/{name}", {"data": {"token": base64.b64encode(token.encode()).decode()}}
