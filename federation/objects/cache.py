@@ -7,7 +7,6 @@ from federation.objects.retention import keep
 from reberth.cluster.cache import Cache, Listing
 from reberth.cluster.kinds import NODE, POD, Kept, Kind, Wire
 from reberth.cluster.pods.requests import Version
-from reberth.cluster.rows import trim
 from reberth.cluster.tables import Rows
 
 OnChange = Callable[[Kind[Any, Any], Any], None]
@@ -51,9 +50,7 @@ class NotifyingCache(Cache):
         listing: _NotifyingListing[Wire, Kept] = _NotifyingListing(self._mirror(kind))
         return listing.watch(lambda: self.of(kind).rows(), lambda row: self._on_change(kind, row))
 
-    def _mirror(self, kind: Kind[Wire, Kept]) -> Any:  # noqa: ANN401 - the library names no type for it
-        """Keep all annotations: they are propagated, and they say which objects belong together."""
-        mirror = super()._mirror(kind)
-        if mirror.keep is trim:
-            mirror.keep = keep
-        return mirror
+    def _keeper_of(self, kind: Kind[Any, Any]) -> Callable[[Any], Any]:
+        """Keep objects whole, with all annotations: they are propagated, and say what belongs together."""
+        del kind
+        return keep

@@ -15,7 +15,12 @@ from reberth.client.api import Api
 from reberth.client.watcher import EVERYTHING, Watcher, WatchSettings
 from reberth.cluster.cache import Cache
 from reberth.cluster.kinds import Resource
-from reberth.runtime import metrics
+from reberth.records import ObjectMeta
+from reberth.runtime import logs, metrics
+
+_CUTS_NAMED = 50
+
+log = logs.Log(__name__)
 
 
 class ObjectChanges:
@@ -44,7 +49,11 @@ class Mirror:
         settings: WatchSettings,
         selection: Mapping[str, str],
     ) -> None:
+        resources = tuple(resources)
         self.cache = cache
+        cache.on_cut = self._note_cut
+        self._plurals = {resource.kind.name: resource.name for resource in resources}
+        self._named_cuts: set[tuple[str, str, str]] = set()
         self._settings = settings
         self._change = 0
         self._wake_up = asyncio.Event()
@@ -110,6 +119,17 @@ class Mirror:
         while seen != self._change and loop.time() < latest:
             seen = self._change
             await asyncio.sleep(self._settings.settle)
+
+    def _note_cut(self, kind: str, meta: ObjectMeta) -> None:
+        """Count the object, and log it once."""
+        resource = self._plurals.get(kind, kind)
+        metrics.WATCH_CUT_OBJECTS.labels(resource).inc()
+        name = (kind, meta.namespace, meta.name)
+        if name not in self._named_cuts and len(self._named_cuts) < _CUTS_NAMED:
+            self._named_cuts.add(name)
+            log.warning(
+                "large object, only a part is held", resource=resource, object=f"{meta.namespace}/{meta.name}"
+            )
 
     def _note_change(self) -> None:
         self._change += 1

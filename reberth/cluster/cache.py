@@ -23,14 +23,15 @@ from typing import Any, Generic
 
 import msgspec
 
-from reberth.cluster.kinds import DEPLOYMENT, NODE, OWNED_CONTROLLERS, POD, Kept, Kind, Wire
+from reberth.cluster.kinds import DEPLOYMENT, HISTORY, NODE, OWNED_CONTROLLERS, POD, Kept, Kind, Wire
+from reberth.cluster.object_size import LARGE, NamespaceSizes, OnCut, shorten, weigh
 from reberth.cluster.pod_counts import PodCounts, list_guessed
 from reberth.cluster.pods.identity import Signature, find_controller, find_signature, group_of
 from reberth.cluster.pods.requests import Version
-from reberth.cluster.rows import NodeRow, PodRow, make_node_row, make_pod_row, trim
+from reberth.cluster.rows import NodeRow, PodRow, make_node_row, make_pod_row, trim, trim_history
 from reberth.cluster.tables import Listeners, ObjectIdentity, Rows, Table, Tally, identify, meta_of
 from reberth.cluster.templates import Template, Templates
-from reberth.records import ObjectMeta, Owner, Record, WorkloadIdentity
+from reberth.records import Node, ObjectMeta, Owner, Pod, Record, WorkloadIdentity
 from reberth.values.object_error import ObjectError
 from reberth.values.refusal import Refused
 
@@ -38,6 +39,8 @@ ADDED = "ADDED"
 MODIFIED = "MODIFIED"
 DELETED = "DELETED"
 BOOKMARK = "BOOKMARK"
+
+_encode = msgspec.json.Encoder().encode
 
 Contents = Mapping[Kind[Any, Any], Rows[Any]]
 
@@ -54,11 +57,13 @@ class _Mirror(Generic[Wire, Kept]):
         tally: Tally[Kept] | None = None,
         *,
         listeners: Listeners,
+        sizes: NamespaceSizes,
     ) -> None:
         self.kind = kind
         self.keep = keep
         self.identify = identify
         self.table = Table(identify, group_of, tally, listeners=listeners)
+        self.sizes = sizes
         self.seen = 0
         self.is_complete = False
         self.wanted = self.made = 0  # rows are outdated unless they were made as it is wanted now
@@ -74,6 +79,7 @@ class _Mirror(Generic[Wire, Kept]):
             return False
         if event == DELETED:
             self.table.remove(identity.uid)
+            self.sizes.drop(identity.namespace, (self.kind, identity.uid))
         elif event != BOOKMARK:
             self.table.put(identity, self.keep(subject))
         self.seen = identity.version
@@ -121,6 +127,7 @@ class Listing(Generic[Wire, Kept]):
         if self._remakes_rows:
             self._mirror.made = self._made
         self._mirror.table.become(self._table)
+        self._mirror.sizes.retain(self._mirror.kind, self._mirror.table.by_uid)
 
 
 class Cache:
@@ -130,14 +137,16 @@ class Cache:
     """
 
     def __init__(self, *, version: Version, annotations: frozenset[str] = frozenset()) -> None:
-        self.templates = Templates(version=version, annotations=annotations)
+        self._sizes = NamespaceSizes()
+        self.templates = Templates(version=version, annotations=annotations, sizes=self._sizes)
         self.pod_counts = PodCounts()
+        self.on_cut: OnCut = _overlook
+        """Called for each version of an object that was too large to be kept whole."""
         self._listeners = Listeners()
-        make_pod = partial(make_pod_row, templates=self.templates)
-        make = partial(_Mirror[Any, Any], listeners=self._listeners)
+        make = partial(_Mirror[Any, Any], listeners=self._listeners, sizes=self._sizes)
         self._mirrors: dict[Kind[Any, Any], _Mirror[Any, Any]] = {
-            POD: make(POD.name, make_pod, _identify_pod, _find_controller_uid, self.pod_counts),
-            NODE: make(NODE.name, make_node_row, _identify_node),
+            POD: make(POD.name, self._keep_pod, _identify_pod, _find_controller_uid, self.pod_counts),
+            NODE: make(NODE.name, self._keep_node, _identify_node),
         }
 
     def of(self, kind: Kind[Wire, Kept]) -> Table[Kept]:
@@ -235,8 +244,51 @@ class Cache:
     def _mirror(self, kind: Kind[Wire, Kept]) -> _Mirror[Wire, Kept]:
         if kind not in self._mirrors:
             group = _find_owner_uid if kind in OWNED_CONTROLLERS else _ungrouped
-            self._mirrors[kind] = _Mirror(kind.name, trim, identify, group, listeners=self._listeners)
+            self._mirrors[kind] = _Mirror(
+                kind.name,
+                self._keeper_of(kind),
+                identify,
+                group,
+                listeners=self._listeners,
+                sizes=self._sizes,
+            )
         return self._mirrors[kind]
+
+    def _keeper_of(self, kind: Kind[Any, Any]) -> Callable[[Any], Any]:
+        """Give what makes the rows of a kind that is neither pods nor nodes."""
+        if kind is HISTORY:
+            return trim_history
+        # What is ours is limited by its definition, and written again from what is cached.
+        return trim if kind.group == HISTORY.group else partial(self._keep, kind.name)
+
+    def _keep_pod(self, pod: Pod) -> PodRow:
+        row = make_pod_row(pod, self.templates)
+        if row.template.is_cut:
+            self.on_cut(POD.name, pod.metadata)
+        return row
+
+    def _keep_node(self, node: Node) -> NodeRow:
+        row = make_node_row(node)
+        if row.is_cut:
+            self.on_cut(NODE.name, node.metadata)
+        return row
+
+    def _keep(self, kind: str, record: Record) -> Record:
+        kept = trim(record)
+        meta, size = meta_of(kept), weigh(_encode(kept))
+        if size <= LARGE:
+            self._sizes.drop(meta.namespace, (kind, meta.uid))
+            return kept
+        most = self._sizes.limit(meta.namespace, (kind, meta.uid), size)
+        self._sizes.put(meta.namespace, (kind, meta.uid), min(size, most))
+        if size <= most:
+            return kept
+        self.on_cut(kind, meta)
+        return shorten(kept, most)
+
+
+def _overlook(_kind: str, _meta: ObjectMeta) -> None:
+    """Tell nobody that an object was cut."""
 
 
 def _identify_pod(row: PodRow) -> ObjectIdentity:

@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from reberth.cluster.node_lifecycle import LeavingNode, YoungNode, judge_node
+from reberth.cluster.object_size import LARGEST, limit
 from reberth.cluster.pods.health import PodProblems, find_problems
 from reberth.cluster.pods.interning import (
     PodOwnFields,
@@ -24,9 +25,21 @@ from reberth.cluster.pods.interning import (
 from reberth.cluster.pods.requests import Amounts, node_amounts
 from reberth.cluster.tables import meta_of
 from reberth.cluster.templates import PriorityError, Template, Templates, pack, part_amounts
-from reberth.records import Labels, Node, NodeStatus, Pod, PodCondition, PodSpec, PodStatus, Record
+from reberth.records import (
+    GIVEN_UP,
+    EvictionHistory,
+    Labels,
+    Node,
+    NodeStatus,
+    Pod,
+    PodCondition,
+    PodSpec,
+    PodStatus,
+    Record,
+)
 from reberth.values.object_error import ObjectError, find_unreadable
 from reberth.values.quantity import QuantityError
+from reberth.values.text_limits import cut
 from reberth.values.timestamp import TimeError, parse_time, write_time
 
 Plain = TypeVar("Plain", bound=Record)
@@ -114,6 +127,7 @@ class NodeRow(msgspec.Struct, frozen=True, gc=False):
     extended: Amounts  # and of all other resources
     images: bytes  # identifies the images of the record, packed: nodes share them
     standing: LeavingNode | YoungNode | None  # why it is not a destination
+    is_cut: bool = False  # the record was too large
 
 
 def make_pod_row(pod: Pod, templates: Templates) -> PodRow:
@@ -132,9 +146,9 @@ def make_node_row(node: Node) -> NodeRow:
         main, extended = part_amounts(node_amounts(node.status.allocatable))
     except QuantityError as error:
         raise ObjectError("Node", node.metadata, field=find_unreadable(node), reason=str(error)) from error
-    record = _trim_node(node)
+    record, is_cut = limit(_trim_node(node), LARGEST)
     images = pack(*map(id, record.status.images or ()))
-    return NodeRow(record, main, extended, images, judge_node(record))
+    return NodeRow(record, main, extended, images, judge_node(record), is_cut)
 
 
 def trim(record: Plain) -> Plain:
@@ -143,6 +157,16 @@ def trim(record: Plain) -> Plain:
     if not meta.annotations:
         return record
     return replace(record, metadata=replace(meta, annotations=keep_known(meta.annotations)))
+
+
+def trim_history(history: EvictionHistory) -> EvictionHistory:
+    """Keep a history as it is, without conditions that others wrote."""
+    own = tuple(
+        replace(each, message=cut(each.message or ""))
+        for each in history.status.conditions or ()
+        if each.type == GIVEN_UP
+    )
+    return replace(trim(history), status=replace(history.status, conditions=own or None))
 
 
 def _make_pod_row(pod: Pod, templates: Templates) -> PodRow:

@@ -8,10 +8,13 @@ long as a row or snapshot refers to it.
 
 from array import array
 from hashlib import blake2b
+from itertools import islice
 from weakref import WeakValueDictionary
 
 import msgspec
+from msgspec.structs import replace
 
+from reberth.cluster.object_size import LARGE, NamespaceSizes, shorten, weigh
 from reberth.cluster.pods.identity import find_controller
 from reberth.cluster.pods.requests import CPU, MEMORY, PODS, STORAGE, Amounts, Version, count_bound_requests
 from reberth.records import Labels, Pod, PodSpec, WorkloadIdentity
@@ -21,6 +24,8 @@ RESOURCES = (CPU, MEMORY, STORAGE, PODS)
 
 _NONE: Amounts = {}
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
+_LONGEST_UID = 128
+_MOST_EXTENDED = 64
 
 
 class PriorityError(ValueError):
@@ -41,6 +46,7 @@ class Template(msgspec.Struct, frozen=True, eq=False, weakref=True):
     main: bytes  # what a bound pod requests of RESOURCES, packed
     extended: Amounts  # and of all other resources
     load: bytes  # cpu and memory, with a default for containers that request nothing, packed
+    is_cut: bool = False  # the pod was too large: all numbers are whole, its lists and texts are not
 
     @property
     def spec(self) -> PodSpec:
@@ -50,8 +56,15 @@ class Template(msgspec.Struct, frozen=True, eq=False, weakref=True):
 class Templates:
     """The templates in use; `annotations` are kept in addition to those that are always read."""
 
-    def __init__(self, *, version: Version, annotations: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        *,
+        version: Version,
+        annotations: frozenset[str] = frozenset(),
+        sizes: NamespaceSizes | None = None,
+    ) -> None:
         self.annotations = annotations
+        self._sizes = sizes or NamespaceSizes()
         self._version = version
         self._by_content: WeakValueDictionary[bytes, Template] = WeakValueDictionary()
         self._by_owner: WeakValueDictionary[str, Template] = WeakValueDictionary()
@@ -69,7 +82,7 @@ class Templates:
     def share(self, common: Pod) -> Template:
         """Give the template of a common part; create it for the first pod."""
         owners = common.metadata.owner_references
-        owner = owners[0].uid if owners else ""
+        owner = owners[0].uid[:_LONGEST_UID] if owners else ""
         latest = self._by_owner.get(owner)
         if latest is not None and latest.pod == common:
             return latest
@@ -77,10 +90,21 @@ class Templates:
         return template
 
     def _find(self, common: Pod) -> Template:
-        content = blake2b(self._encode(common), digest_size=16).digest()
+        text = self._encode(common)
+        content = blake2b(text, digest_size=16).digest()
         template = self._by_content.get(content)
         if template is None:
-            template = self._by_content[content] = _make(common, self._version)
+            template = _make(common, self._version)
+            if (size := weigh(text)) > LARGE:
+                template = self._limit(template, content, size)
+            self._by_content[content] = template
+        return template
+
+    def _limit(self, whole: Template, content: bytes, size: int) -> Template:
+        most = self._sizes.limit(whole.namespace, content, size)
+        template = whole if size <= most else _cut(whole, most)
+        self._sizes.put(whole.namespace, content, min(size, most))
+        self._sizes.drop_with(template, whole.namespace, content)
         return template
 
 
@@ -93,6 +117,19 @@ def part_amounts(amounts: Amounts) -> tuple[bytes, Amounts]:
     """Split amounts into those of RESOURCES, packed, and all others by name."""
     main = pack(*[amounts.get(name, 0) for name in RESOURCES])
     return main, {name: amount for name, amount in amounts.items() if name not in RESOURCES} or _NONE
+
+
+def _cut(whole: Template, most: int) -> Template:
+    """Keep what the pod takes from its node, and as much of the rest as it may have."""
+    pod = shorten(whole.pod, most)
+    return replace(
+        whole,
+        pod=pod,
+        controller=find_controller(pod.metadata),
+        labels=pod.metadata.labels or {},
+        extended=dict(islice(whole.extended.items(), _MOST_EXTENDED)),
+        is_cut=True,
+    )
 
 
 def _make(common: Pod, version: Version) -> Template:

@@ -28,6 +28,7 @@ from reberth.memory.backoff import (
 )
 from reberth.memory.refusals import drop_refusals, put_refusal
 from reberth.records import (
+    GIVEN_UP,
     REBERTH_API_VERSION,
     Condition,
     EvictionHistory,
@@ -59,7 +60,6 @@ NO_SUCH_MOVE = Refused("NoSuchMove", "the eviction history has no such open move
 PHASE_PASSED = Refused("PhasePassed", "the move has already been closed")
 
 _BAD = frozenset({Outcome.RETURNED, Outcome.PENDING, Outcome.NOT_READY})
-_GIVEN_UP = "GivenUp"
 _FRUITLESS = ("FruitlessMoves", "too many moves of the workload had no benefit; it is not moved for now")
 _OVER = ("TimeOver", "the workload may be moved again")
 
@@ -294,10 +294,10 @@ def _age(move: PastMove) -> tuple[float, str]:
 
 
 def _conditions(status: HistoryStatus, now: float, *, given_up: bool) -> tuple[Condition, ...] | None:
-    before = next((one.status for one in status.conditions or () if one.type == _GIVEN_UP), "False")
+    before = next((one.status for one in status.conditions or () if one.type == GIVEN_UP), "False")
     truth = "True" if given_up else "False"
     if before == truth:
         return status.conditions
-    others = tuple(one for one in status.conditions or () if one.type != _GIVEN_UP)
+    others = tuple(one for one in status.conditions or () if one.type != GIVEN_UP)
     reason, message = _FRUITLESS if given_up else _OVER
-    return (*others, Condition(_GIVEN_UP, truth, reason, message, write_time(now)))
+    return (*others, Condition(GIVEN_UP, truth, reason, message, write_time(now)))

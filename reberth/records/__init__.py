@@ -82,6 +82,7 @@ from reberth.records.pods import (
     WorkloadReference,
 )
 from reberth.records.reberth_dev import (
+    GIVEN_UP,
     LEDGER_API_VERSION,
     REBERTH_API_VERSION,
     Debit,
@@ -157,6 +158,7 @@ from reberth.records.workloads import (
 )
 
 __all__ = [
+    "GIVEN_UP",
     "LEDGER_API_VERSION",
     "REBERTH_API_VERSION",
     "Affinity",

@@ -11,6 +11,10 @@ REBERTH_API_VERSION = "reberth.dev/v1alpha1"
 LEDGER_API_VERSION = "reberth.dev/v1alpha2"
 
 
+GIVEN_UP = "GivenUp"
+"""The condition of a history whose moves were fruitless too often."""
+
+
 class WorkloadIdentity(Record, frozen=True):
     """An owner of pods, in the same namespace."""
 

@@ -145,6 +145,11 @@ WATCH_BAD_OBJECTS = _counter(
     "Objects received that cannot be read or used.",
     "resource",
 )
+WATCH_CUT_OBJECTS = _counter(
+    "reberth_watch_cut_objects_total",
+    "Objects received that are too large, or whose namespace has too many large ones: only a part is held.",
+    "resource",
+)
 WATCH_OBJECTS = _gauge(
     "reberth_watch_objects",
     "Objects in the cache.",

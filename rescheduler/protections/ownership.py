@@ -80,6 +80,8 @@ def refuse_responders(template: int, context: RuleContext) -> Refused | None:
 
 
 def refuse_unforeseeable(template: int, context: RuleContext) -> Refused | None:
+    if context.template(template).is_cut:
+        return Refused("CannotForecast", "the pod is so large that only a part of it is read")
     name = context.template(template).spec.scheduler_name or DEFAULT_SCHEDULER
     if name in context.schedulers:
         return None

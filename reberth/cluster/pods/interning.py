@@ -78,6 +78,8 @@ OWN_LABELS = (
     "topology.kubernetes.io/zone",
 )
 OWN_ANNOTATIONS = ("controller.kubernetes.io/pod-deletion-cost",)
+# No node takes more of them; what follows is not held.
+_MOST_VOLUMES = 256
 
 
 class PodOwnFields(NamedTuple):
@@ -171,7 +173,7 @@ def _set_apart(labels: Labels | None, own_keys: tuple[str, ...]) -> tuple[Labels
 
 def _unname_claims(volumes: Iterable[Volume] | None) -> tuple[tuple[Volume, ...] | None, tuple[str, ...]]:
     """Keep the volumes that affect scheduling, and take the claim names out of them."""
-    kept = tuple([volume for volume in volumes or () if volume != Volume(volume.name)])
+    kept = tuple([volume for volume in volumes or () if volume != Volume(volume.name)][:_MOST_VOLUMES])
     claims = [claim.claim_name for volume in kept if (claim := volume.persistent_volume_claim) is not None]
     if not claims:
         return kept or None, ()

@@ -10,11 +10,12 @@ import pytest
 from reberth.client.api import Api
 from reberth.client.mirror import mirroring
 from reberth.client.watcher import WatchSettings
-from reberth.cluster.cache import BOOKMARK, Cache
-from reberth.cluster.kinds import BUDGETS, HISTORIES, LEDGERS, NODES, PODS, Resource
+from reberth.cluster.cache import ADDED, BOOKMARK, Cache
+from reberth.cluster.kinds import BUDGETS, HISTORIES, LEDGERS, NODES, POD, PODS, Resource
 from reberth.protocol.response import Page, WatchEvent
 from reberth.records import ObjectMeta, Pod
 from reberth.values.errors import ApiError, Forbidden, ServerFault, Unreachable
+from tests.support.metrics import read_metric
 
 END = {"k8s.io/initial-events-end": "true"}
 
@@ -135,3 +136,18 @@ async def test_refusals_are_not_heard() -> None:
     async with mirroring(cast("Api", served), Cache(version=(1, 36)), (BUDGETS,)) as mirror:
         await asyncio.sleep(601)
         assert mirror.find_deafness() == "nothing heard from the API server for 601 s"
+
+
+@pytest.mark.looptime
+async def test_objects_of_which_a_part_is_held_are_counted_and_named_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cache, name = Cache(version=(1, 36)), "reberth_watch_cut_objects_total"
+    labels = {f"l{number}": "x" * 63 for number in range(2_000)}
+    before = read_metric(name, resource="pods")
+    async with mirroring(cast("Api", SlowLists()), cache, (PODS,)):
+        for version in (1, 2):
+            meta = ObjectMeta("large", "shop", "u", str(version), labels=labels)
+            cache.apply(POD, ADDED, Pod(metadata=meta))
+    assert read_metric(name, resource="pods") == before + 2
+    assert [vars(each)["fields"] for each in caplog.records] == [{"resource": "pods", "object": "shop/large"}]

@@ -111,6 +111,12 @@ ROWS: list[tuple[str, str, list[Object], dict[str, Any]]] = [
     ),
     ("EvictionResponders", "a.example/x", [replica(evictionResponders=[{"name": "a.example/x"}])], {}),
     ("CannotForecast", "schedulerName volcano", [replica(schedulerName="volcano")], {}),
+    (
+        "CannotForecast",
+        "so large that only a part of it is read",
+        [replica(labels={f"l{number}": "x" * 63 for number in range(2_000)})],
+        {},
+    ),
     ("MinReplicas", "2 replicas, fewer than minReplicas 3", [replica()], {"min_replicas": 3}),
     ("MinAge", "younger than minAge 300s", [replica(created="2027-01-15T07:59:00Z")], {}),
     ("LastReady", "no other replica is Ready", [replica(owned_by=owner("ReplicaSet", "db"))], {}),
