@@ -3,12 +3,14 @@
 Members are not ours: an entry that no honest API server has is left out, and of very many the rest.
 """
 
+import asyncio
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from federation.hub.object_api import ObjectApi
 from reberth.values.api_path import join_path
+from reberth.values.errors import ApiError
 
 CORE = "v1"
 _MOST_VERSIONS, _MOST_KINDS = 1_000, 5_000
@@ -23,6 +25,31 @@ class ServedKind(NamedTuple):
     name: str
     kind: str
     namespaced: bool
+
+
+class ServedApis(NamedTuple):
+    """The kinds of the group versions that answer, and the group versions that do not."""
+
+    kinds: dict[str, tuple[ServedKind, ...]]
+    silent: tuple[str, ...]
+
+
+async def list_served(api: ObjectApi, wanted: Collection[str] | None = None) -> ServedApis:
+    """List the kinds of all group versions, or of those that are wanted. Raises ApiError.
+
+    One that does not answer, as an aggregated API whose server is away, keeps none of the others.
+    """
+    versions = [each for each in await list_group_versions(api) if wanted is None or each in wanted]
+    found = await asyncio.gather(*(_list_kinds_if_any(api, each) for each in versions))
+    kinds = {name: each for name, each in zip(versions, found, strict=True) if each is not None}
+    return ServedApis(kinds, tuple(name for name in versions if name not in kinds))
+
+
+async def _list_kinds_if_any(api: ObjectApi, group_version: str) -> tuple[ServedKind, ...] | None:
+    try:
+        return await list_kinds(api, group_version)
+    except ApiError:
+        return None
 
 
 async def list_group_versions(api: ObjectApi) -> tuple[str, ...]:

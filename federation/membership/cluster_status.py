@@ -2,12 +2,12 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from federation.api import Cluster
+from federation.api import ApiEnablement, Cluster
 from federation.objects.conditions import find_condition, put_condition
 from federation.objects.merge_patch import make_merge_patch
 from federation.objects.template import Object
@@ -17,6 +17,9 @@ from reberth.cluster.templates import RESOURCES
 from reberth.records import Condition
 
 READY = "Ready"
+COMPLETE_APIS = "CompleteAPIEnablements"
+ALL_APIS, SOME_APIS = "AllAPIsAnswer", "SomeAPIsDoNotAnswer"
+_NAMED = 10
 HEALTHY = "ClusterReady"
 NOT_HEALTHY = "ClusterNotReady"
 NOT_REACHABLE = "ClusterNotReachable"
@@ -52,6 +55,8 @@ class ClusterReport(NamedTuple):
     version: str | None = None
     apis: list[Object] | None = None
     room: Object | None = None
+    silent: tuple[str, ...] | None = None
+    """Group versions that the member announces, and that do not answer."""
 
 
 def sum_resources(nodes: Iterable[NodeRow], pods: Iterable[PodRow]) -> Object:
@@ -89,6 +94,25 @@ def change_ready_condition(
     return put_condition(cluster.status.conditions, wanted, now=now)
 
 
+def change_api_condition(
+    cluster: Cluster, silent: Sequence[str] | None, conditions: list[Object] | None, *, now: float
+) -> list[Object] | None:
+    """Return the conditions, or those of the Cluster, with CompleteAPIEnablements; None if it has it."""
+    if silent is None:
+        return None
+    has = (
+        cluster.status.conditions
+        if conditions is None
+        else msgspec.convert(conditions, tuple[Condition, ...])
+    )
+    reason, message = ALL_APIS, "all API groups that the member announces answer"
+    if silent:
+        more = f" and {len(silent) - _NAMED} more" if len(silent) > _NAMED else ""
+        reason, message = SOME_APIS, f"{', '.join(silent[:_NAMED])}{more}: announced, but without an answer"
+    wanted = Condition(type=COMPLETE_APIS, status=str(not silent), reason=reason, message=message)
+    return put_condition(has, wanted, now=now)
+
+
 def change_cluster_status(
     cluster: Cluster, survey: ClusterReport, conditions: list[Object] | None
 ) -> Object | None:
@@ -110,12 +134,22 @@ def change_cluster_status(
     return {"metadata": {"resourceVersion": cluster.metadata.resource_version}, "status": change}
 
 
-def describe_apis(group_version: str, kinds: Iterable[tuple[str, str]]) -> Object:
-    """Return a group version of the status, with the plural and the name of each kind."""
-    return {
-        "groupVersion": group_version,
-        "resources": [{"name": name, "kind": kind} for name, kind in kinds],
+def describe_apis(
+    kinds: Mapping[str, Iterable[tuple[str, str]]], *, silent: Sequence[str], had: Iterable[ApiEnablement]
+) -> list[Object]:
+    """Return the group versions of the status, with the plural and the name of each kind.
+
+    One that does not answer at the moment keeps the kinds that it had.
+    """
+    kept = {
+        each.group_version: [(one.name, one.kind) for one in each.resources or ()]
+        for each in had
+        if each.group_version in silent
     }
+    return [
+        {"groupVersion": version, "resources": [{"name": name, "kind": kind} for name, kind in each]}
+        for version, each in sorted({**kept, **kinds}.items(), key=lambda item: ("/" in item[0], item[0]))
+    ]
 
 
 def is_member_ready(cluster: Cluster) -> bool:

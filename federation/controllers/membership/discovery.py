@@ -17,7 +17,7 @@ from federation.hub.dynamic_mirror import mirror_learned_kinds
 from federation.hub.hub import Hub
 from federation.hub.kind_catalog import KindCatalog
 from federation.hub.object_api import ObjectApi
-from federation.hub.served_kinds import list_group_versions, list_kinds
+from federation.hub.served_kinds import list_served
 from federation.hub.sessions import Sessions
 from federation.objects import resources
 from federation.objects.template import ResourceTemplate
@@ -142,10 +142,9 @@ class DiscoveryController:
         if not wanted:
             return
         versions = {api_version for api_version, _ in wanted}
-        for api_version in await list_group_versions(api):
-            if api_version not in versions:
-                continue
-            for each in await list_kinds(api, api_version):
+        served = await list_served(api, versions)
+        for api_version, kinds in served.kinds.items():
+            for each in kinds:
                 if (api_version, each.kind) in wanted:
                     self._learn(api_version, each.kind, each.name, namespaced=each.namespaced, on_hub=on_hub)
 

@@ -1,8 +1,8 @@
 """Probes the members: readiness, API resources and capacity.
 
-Watches Clusters. Writes their status (Ready, version, apiEnablements, resourceSummary) if it has changed,
-taints for members that are not Ready, and through member_cleanup their namespace and finalizer. Asks
-membership/cluster_status and membership/lost_members.
+Watches Clusters. Writes their status (Ready, CompleteAPIEnablements, version, apiEnablements,
+resourceSummary) if it has changed, taints for members that are not Ready, and through member_cleanup their
+namespace and finalizer. Asks membership/cluster_status and membership/lost_members.
 """
 
 import asyncio
@@ -14,10 +14,12 @@ from federation.controllers.membership.member_cleanup import MemberCleanup
 from federation.failover.toleration import write_taint
 from federation.hub import metrics
 from federation.hub.hub import Hub, refer_to
-from federation.hub.served_kinds import list_group_versions, list_kinds
+from federation.hub.served_kinds import CORE, list_served
 from federation.hub.sessions import PUSH, Session, Sessions
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.membership.cluster_status import (
+    ALL_APIS,
+    COMPLETE_APIS,
     HEALTHY,
     NOT_HEALTHY,
     NOT_REACHABLE,
@@ -25,6 +27,7 @@ from federation.membership.cluster_status import (
     READY,
     ClusterReport,
     ProbeResult,
+    change_api_condition,
     change_cluster_status,
     change_ready_condition,
     describe_apis,
@@ -114,13 +117,13 @@ class MembersController:
         now = asyncio.get_running_loop().time()
         known = self._known_members.get(key.name)
         if known is None or now - known.probed_at >= self._settings.probe_every:
-            known = self._known_members[key.name] = await self._look(key, known, now)
+            known = self._known_members[key.name] = await self._look(key, cluster, known, now)
         cluster = await self._write(key, cluster, known, now)
         lost_in = await self._taint(key, cluster)
         self._count()
         return max(0.0, min(known.probed_at + self._settings.probe_every - now, lost_in))
 
-    async def _look(self, key: Key, before: _Known | None, now: float) -> _Known:
+    async def _look(self, key: Key, cluster: Cluster, before: _Known | None, now: float) -> _Known:
         session = self._sessions.get(key.name)
         reason, message = await self._probe(key, session)
         result = ProbeResult(reason, message, now)
@@ -131,7 +134,7 @@ class MembersController:
         if session is None or not result.is_ready:
             return known
         if now - known.discovered_at >= self._settings.discover_every:
-            known = await _discover(known, session, now)
+            known = await _discover(known, cluster, session, now)
         if session.listed.is_set():
             room = sum_resources(session.cache.of(NODE).rows(), session.cache.of(POD).rows())
             known = known._replace(survey=known.survey._replace(room=room))
@@ -156,16 +159,16 @@ class MembersController:
 
     async def _write(self, key: Key, cluster: Cluster, known: _Known, now: float) -> Cluster:
         is_lasting = now - known.result.since >= self._settings.threshold
-        conditions = change_ready_condition(
-            cluster, known.result, is_lasting=is_lasting, now=self._hub.clock()
-        )
-        change = change_cluster_status(cluster, known.survey, conditions)
+        ready = change_ready_condition(cluster, known.result, is_lasting=is_lasting, now=self._hub.clock())
+        apis = change_api_condition(cluster, known.survey.silent, ready, now=self._hub.clock())
+        change = change_cluster_status(cluster, known.survey, ready if apis is None else apis)
         if change is None:
             return cluster
         written = await self._hub.patch(resources.CLUSTERS, cluster, change, subresource="status")
-        if conditions is not None:
-            ready = find_condition(written.status.conditions, READY)
-            self._record(key, cluster, (ready and ready.reason) or READY, (ready and ready.message) or "")
+        for is_new, name in ((ready is not None, READY), (apis is not None, COMPLETE_APIS)):
+            said = find_condition(written.status.conditions, name)
+            if is_new and said is not None:
+                self._record(key, cluster, said.reason or name, said.message or "")
         return written
 
     async def _taint(self, key: Key, cluster: Cluster) -> float:
@@ -179,7 +182,7 @@ class MembersController:
         return loss - now if loss is not None and loss > now else float("inf")
 
     def _record(self, key: Key, cluster: Cluster, reason: str, note: str) -> None:
-        kind = NORMAL if reason == HEALTHY else WARNING
+        kind = NORMAL if reason in {HEALTHY, ALL_APIS} else WARNING
         regarding = refer_to(key, cluster.metadata)
         self._hub.recorder.record(regarding, reason=reason, note=note, action="ProbeMember", kind=kind)
 
@@ -189,14 +192,22 @@ class MembersController:
         metrics.MEMBERS_READY.set(sum(each is not None and each.status == "True" for each in ready))
 
 
-async def _discover(known: _Known, session: Session, now: float) -> _Known:
-    """Read the API resources. If one group fails, keep the old list: others would seem to be gone."""
+async def _discover(known: _Known, cluster: Cluster, session: Session, now: float) -> _Known:
+    """Read the API resources. A group version that does not answer keeps the list that it had.
+
+    If the core does not answer either, everything stays as it was.
+    """
     try:
-        api = session.api
-        version = await api.read_path("/version", subject="version")
-        served = {name: await list_kinds(api, name) for name in await list_group_versions(api)}
+        version = await session.api.read_path("/version", subject="version")
+        served = await list_served(session.api)
     except ApiError:
         return known
-    apis = [describe_apis(name, ((each.name, each.kind) for each in kinds)) for name, kinds in served.items()]
-    survey = known.survey._replace(version=cut(str(version.get("gitVersion", ""))), apis=apis)
+    if CORE not in served.kinds:
+        return known
+    kinds = {name: [(each.name, each.kind) for each in kinds] for name, kinds in served.kinds.items()}
+    survey = known.survey._replace(
+        version=cut(str(version.get("gitVersion", ""))),
+        apis=describe_apis(kinds, silent=served.silent, had=cluster.status.api_enablements or ()),
+        silent=served.silent,
+    )
     return known._replace(survey=survey, discovered_at=now)

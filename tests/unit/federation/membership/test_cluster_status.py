@@ -7,8 +7,10 @@ from federation.api import Cluster
 from federation.membership.cluster_status import (
     ClusterReport,
     ProbeResult,
+    change_api_condition,
     change_cluster_status,
     change_ready_condition,
+    describe_apis,
     sum_resources,
 )
 from reberth.cluster.rows import make_node_row, make_pod_row
@@ -131,3 +133,40 @@ def test_resources_a_member_no_longer_has_are_removed_from_its_status() -> None:
 def test_only_a_member_that_speaks_of_itself_answers() -> None:
     assert [each.answers for each in (GOOD, SICK, AWAY, SHUT)] == [True, True, False, False]
     assert [each.is_ready for each in (GOOD, SICK, AWAY, SHUT)] == [True, False, False, False]
+
+
+def test_a_group_that_does_not_answer_keeps_its_kinds_and_is_named() -> None:
+    had = bare_cluster(
+        status={
+            "apiEnablements": [
+                {"groupVersion": "metrics.k8s.io/v1", "resources": [{"name": "pods", "kind": "PodMetrics"}]},
+                {"groupVersion": "gone.example/v1", "resources": [{"name": "a", "kind": "A"}]},
+            ]
+        }
+    )
+    said = {"apps/v1": [("deployments", "Deployment")], "v1": [("pods", "Pod")]}
+    silent = ("metrics.k8s.io/v1", "new.example/v1")
+    apis = describe_apis(said, silent=silent, had=had.status.api_enablements or ())
+    assert {each["groupVersion"]: each["resources"][0]["kind"] for each in apis} == {
+        "v1": "Pod",
+        "apps/v1": "Deployment",
+        "metrics.k8s.io/v1": "PodMetrics",
+    }
+    (condition,) = change_api_condition(had, silent, None, now=NOW) or ()
+    assert (condition["type"], condition["status"]) == ("CompleteAPIEnablements", "False")
+    assert "metrics.k8s.io/v1, new.example/v1" in condition["message"]
+
+
+def test_the_condition_of_the_groups_stands_beside_ready_and_is_written_once() -> None:
+    ready = change_ready_condition(bare_cluster(), GOOD, is_lasting=True, now=NOW)
+    both = change_api_condition(bare_cluster(), (), ready, now=NOW)
+    assert [(each["type"], each["status"]) for each in both or ()] == [
+        ("Ready", "True"),
+        ("CompleteAPIEnablements", "True"),
+    ]
+    has = bare_cluster(status={"conditions": both})
+    assert change_api_condition(has, (), None, now=NOW) is None
+    assert change_api_condition(has, None, None, now=NOW) is None, "nothing is known yet"
+    (_, many) = change_api_condition(has, [f"g{n}/v1" for n in range(12)], None, now=NOW) or ()
+    assert many["message"].startswith("g0/v1,")
+    assert "and 2 more" in many["message"]

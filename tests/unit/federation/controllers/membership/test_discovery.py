@@ -15,7 +15,7 @@ from federation.hub.served_kinds import ServedKind, list_group_versions, list_ki
 from federation.hub.sessions import Sessions
 from federation.objects import resources
 from reberth.client.watcher import WatchSettings
-from reberth.values.errors import Unreachable
+from reberth.values.errors import ServerFault, Unreachable
 from tests.support.federation.fake_hub import FakeHub
 from tests.support.federation.objects import policy
 
@@ -33,6 +33,7 @@ class FakeServer:
         self.kinds = {name.replace("_", "."): served for name, served in kinds.items()}
         self.calls: list[str] = []
         self.is_reachable = True
+        self.dead: set[str] = set()
 
     async def read_path(self, path: str, *, subject: str) -> Mapping[str, Any]:
         assert (subject, URGENCY.get()) == ("apis", Urgency.SUMMING_UP)
@@ -44,6 +45,8 @@ class FakeServer:
             groups = [{"name": name, "versions": [{"groupVersion": f"{name}/v1"}]} for name in self.kinds]
             return {"groups": groups}
         group = path.removeprefix("/apis/").removesuffix("/v1")
+        if group in self.dead:
+            raise ServerFault("get", "the aggregated API server is away")
         return {"resources": self.kinds.get(group, [])}
 
     def count(self) -> int:
@@ -114,6 +117,20 @@ async def test_a_kind_that_is_served_later_is_found() -> None:
         hub.kinds["example.com"] = [SERVED]
         await asyncio.sleep(61)
     assert place.names() == ["berths"]
+
+
+async def test_a_group_that_does_not_answer_keeps_no_other_kind_from_being_found() -> None:
+    hub = FakeServer(dead_example=[SERVED], example_com=[SERVED])
+    hub.dead.add("dead.example")
+    place = Place(hub)
+    place.fake.hold(resources.POLICIES, policy("a", {**BERTH, "apiVersion": "dead.example/v1"}, BERTH))
+    with place.looking():
+        place.ask()
+        await asyncio.sleep(1)
+        assert place.names() == ["berths"]
+        hub.dead.clear()
+        await asyncio.sleep(61)
+    assert place.names() == ["berths", "berths"]
 
 
 async def test_the_hub_is_asked_first_and_a_kind_of_members_alone_is_not_watched_there() -> None:
