@@ -211,14 +211,15 @@ def _change_conditions(binding: ResourceBinding, decision: Decision, now: float)
         type=SCHEDULED,
         status=str(is_success),
         reason=str(decision.reason),
-        message=_SUCCESS_TEXT if is_success else decision.message,
+        message=_SUCCESS_TEXT if is_success else decision.steady or decision.message,
     )
     return put_condition(binding.status.conditions, wanted, now=now)
 
 
 def _is_known(binding: ResourceBinding, decision: Decision) -> bool:
     has = find_condition(binding.status.conditions, SCHEDULED)
-    return has is not None and (has.reason, has.message) == (str(decision.reason), decision.message)
+    said = decision.steady or decision.message
+    return has is not None and (has.reason, has.message) == (str(decision.reason), said)
 
 
 def list_unknown_clusters(placement: Placement | None, known: Collection[str]) -> list[str]:

@@ -145,6 +145,7 @@ def _fail(demand: BindingDemand, failed: Sequence[Attempt]) -> Decision:
         affinity_name=demand.observed,
         reason=refusal.reason,
         message=refusal.message,
+        steady=refusal.steady,
         verdicts=failed[0].verdicts,
         failures=_list_failures(demand, failed),
         retry=retry,

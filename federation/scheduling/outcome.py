@@ -19,10 +19,11 @@ class Reason(StrEnum):
 
 
 class SchedulingRefusal(msgspec.Struct, frozen=True):
-    """Why there are no clusters for a binding."""
+    """Why there are no clusters for a binding; `steady` says it without the figures of the moment."""
 
     reason: Reason
     message: str
+    steady: str = ""
 
 
 class ClusterVerdict(msgspec.Struct, frozen=True):
@@ -47,7 +48,8 @@ class Decision(msgspec.Struct, frozen=True):
     Without success they are its present clusters: nothing is taken away before there is a replacement.
     `scheduled_at` is the new lastScheduledTime, None if it does not change. `retry` asks for another attempt
     even if no object changes. `cause` is why it was scheduled at all. `unreported` are clusters that have
-    not reported their API resources yet; None keeps the list as it is.
+    not reported their API resources yet; None keeps the list as it is. `steady` is the message without the
+    figures of the moment: the condition has it, so that it is not written with every change of room.
     """
 
     clusters: tuple[TargetCluster, ...]
@@ -60,6 +62,7 @@ class Decision(msgspec.Struct, frozen=True):
     scheduled_at: float | None = None
     retry: bool = False
     unreported: tuple[str, ...] | None = None
+    steady: str = ""
 
 
 def choose_refusal(refusals: Sequence[SchedulingRefusal]) -> tuple[SchedulingRefusal, bool]:

@@ -13,6 +13,8 @@ from federation.scheduling.outcome import Reason, SchedulingRefusal
 from federation.scheduling.ranking import Candidate
 from federation.scheduling.rounding import divide
 
+_SHORTAGE = "Clusters available replicas are not enough to schedule"
+
 Shares = dict[str, int]
 Weighed = list[tuple[Candidate, int]]
 
@@ -77,7 +79,7 @@ def _share_by_room(
     """Divide tier by tier: the next tier gets the replicas for which the tiers before it have no room."""
     room = sum(weight for _, weight in weighed)
     if room < replicas:
-        return SchedulingRefusal(Reason.UNSCHEDULABLE, _explain_shortage(room, demand))
+        return SchedulingRefusal(Reason.UNSCHEDULABLE, _explain_shortage(room, demand), _SHORTAGE)
     shares: Shares = {}
     for tier in sorted({each.tier for each, _ in weighed}):
         of_tier = [(each, weight) for each, weight in weighed if each.tier == tier]
@@ -101,7 +103,7 @@ def _cut(weighed: Weighed, replicas: int, prior: set[str]) -> Weighed:
 
 def _explain_shortage(room: int, demand: BindingDemand) -> str:
     if any(len(group.tiers) > 1 for group in demand.groups):
-        return "Clusters available replicas are not enough to schedule"
+        return _SHORTAGE
     return f"Clusters available replicas {room} are not enough to schedule."
 
 

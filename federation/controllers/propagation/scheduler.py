@@ -26,6 +26,8 @@ from federation.propagation.binding import template_of
 from federation.propagation.reservations import Reservations
 from federation.propagation.schedule_note import apply_note, resume
 from federation.propagation.schedule_result import (
+    FAILED,
+    BindingEvent,
     change_clusters,
     change_schedule_status,
     describe_unreadable,
@@ -33,6 +35,7 @@ from federation.propagation.schedule_result import (
     list_events,
     priority_rank,
 )
+from federation.propagation.shortage_news import ShortageNews
 from federation.scheduling import Decision, Fleet, Reason, decide
 from federation.scheduling.cause import Cause
 from reberth.client.events import NORMAL, WARNING
@@ -81,6 +84,7 @@ class SchedulerController:
         self._shapes: dict[str, object] = {}
         self._clusters: object = None
         self._read: Fleet | None = None
+        self._shortages = ShortageNews()
         self._reservations = Reservations(
             lasting=settings.reserve_for, reported_within=settings.reported_within
         )
@@ -166,6 +170,7 @@ class SchedulerController:
         self._reservations.observe(key, binding, now=now)
         self._unscheduled.discard(key)
         if binding is None or not is_scheduled_by_us(binding):
+            self._shortages.forget(key)
             if binding is None:
                 self._known.discard(key)
             return None
@@ -232,10 +237,15 @@ class SchedulerController:
     def _record_events(
         self, key: Key, binding: ResourceBinding, decision: Decision, *, was_changed: bool
     ) -> None:
-        template = template_of(binding)
+        template, now = template_of(binding), self._hub.clock()
+        events = list(list_events(binding, decision, was_changed=was_changed))
+        if not events and self._shortages.is_due(key, decision, now=now):
+            events = [BindingEvent(FAILED, decision.message, is_failure=True)]
+        if events or decision.reason is Reason.SUCCESS:
+            self._shortages.told(key, decision, now=now)
         meta = type(binding.metadata)(uid=binding.spec.resource.uid)
         regarding = (refer_to(key, binding.metadata), refer_to(template, meta))
-        for event in list_events(binding, decision, was_changed=was_changed):
+        for event in events:
             for one in regarding:
                 self._hub.recorder.record(
                     one,

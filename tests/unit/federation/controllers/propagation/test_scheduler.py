@@ -1,5 +1,6 @@
 """The scheduler against a fake hub that records its writes."""
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -138,6 +139,34 @@ async def test_a_binding_is_not_refused_by_its_own_reservation(error: type[error
     await hub.run()
     assert hub.scheduled == ("True", "Success")
     assert hub.patched.count(("web-deployment", "status")) == 1, "it was never reported as unschedulable"
+
+
+async def test_bindings_that_wait_are_not_written_each_time_the_room_changes() -> None:
+    hub = SchedulerHub()
+    hub.put(resources.CLUSTERS, member(cpu="1"))
+    for number in range(50):
+        hub.put(resources.BINDINGS, claimed_binding(name=f"b{number}", **NEEDS))
+    await hub.run(3)
+    assert len(hub.patches) == 50
+    assert len(hub.events) == 100
+    hub.patches.clear()
+    hub.events.clear()
+    running = asyncio.create_task(hub.run(101))
+    for second in range(100):
+        hub.put(resources.CLUSTERS, member(cpu=str(1 + second % 2)))
+        await asyncio.sleep(1)
+    await running
+    assert hub.patches == []
+    assert 10 <= len(hub.events) <= 100, (
+        "of all waiting bindings one a second or less, for it and its template"
+    )
+    assert (
+        "ScheduleBindingFailed",
+        "Clusters available replicas 2 are not enough to schedule.",
+    ) in hub.events
+    hub.put(resources.CLUSTERS, member(cpu="3"))
+    await hub.run(1)
+    assert [status for name, part, status in hub.patches if part == "spec"], "one of them fits"
 
 
 async def test_an_unreadable_binding_gets_scheduler_error_and_keeps_its_clusters() -> None:
