@@ -22,6 +22,7 @@ from federation.objects.template import Object, ResourceTemplate, read_parts
 from federation.propagation.manifest import GENERATION as GENERATION_OF_TEMPLATE
 from federation.propagation.status_rules import GENERATION, OF_TEMPLATE, tells_generations
 from federation.propagation.works import CONFLICT_RESOLUTION, read_manifests
+from reberth.cluster.pods.identity import group_of
 from reberth.records import Condition, ObjectMeta
 from reberth.values import errors
 from reberth.values.errors import ApiError
@@ -30,6 +31,8 @@ APPLIED = "Applied"
 _OVERWRITE = "overwrite"
 _SUCCESS = ("AppliedSuccessful", "Manifest has been successfully applied")
 _FAILURE = "AppliedFailed"
+_RBAC, _ROLE_BINDINGS = "rbac.authorization.k8s.io", ("ClusterRoleBinding", "RoleBinding")
+_BOOTSTRAPPING, _DEFAULTS = "kubernetes.io/bootstrapping", "rbac-defaults"
 _RETAIN = "resourcetemplate.karmada.io/retain-replicas"
 
 
@@ -98,6 +101,28 @@ def find_conflict(manifest: Object, found: ResourceTemplate | None) -> str | Non
         f"{manifest.get('kind')} {found.metadata.name} already exists and is not managed by the federation; "
         "set conflictResolution: Overwrite to take it over"
     )
+
+
+def key_of_bound_role(manifest: Object) -> Key | None:
+    """Return the role that a binding of roles grants; None for any other object."""
+    kind, version = str(manifest.get("kind", "")), str(manifest.get("apiVersion", ""))
+    reference = manifest.get("roleRef")
+    if kind not in _ROLE_BINDINGS or group_of(version) != _RBAC or not isinstance(reference, dict):
+        return None
+    role, name = str(reference.get("kind", "")), str(reference.get("name", ""))
+    return Key(version, role, manifest["metadata"].get("namespace", "") if role == "Role" else "", name)
+
+
+def find_foreign_role(key: Key, role: ResourceTemplate | None) -> str | None:
+    """Return why a role of a member must not be granted: only its name may be that of a role here.
+
+    Roles that come with Kubernetes are the same everywhere.
+    """
+    labels = role.metadata.labels or {} if role else {}
+    if labels.get(MANAGED) == "true" or labels.get(_BOOTSTRAPPING) == _DEFAULTS:
+        return None
+    missing = "is not there" if role is None else "is not managed by the federation"
+    return f"the role that it grants, {key}, {missing}: propagate the role too"
 
 
 def digest(manifest: Object) -> bytes:

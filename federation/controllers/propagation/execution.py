@@ -22,8 +22,10 @@ from federation.propagation.work_sync import (
     digest,
     explain_rejection,
     find_conflict,
+    find_foreign_role,
     is_as_written,
     is_managed,
+    key_of_bound_role,
     key_of_manifest,
     mark_of,
     omit_retained_replicas,
@@ -126,7 +128,7 @@ class ExecutionController:
         target = key_of_manifest(manifest)
         if found is None:
             found = await read_from_member(session, resource, target)
-        if conflict := find_conflict(manifest, found):
+        if conflict := find_conflict(manifest, found) or await self._refuse_role(session, manifest):
             return None, conflict
         try:
             there = await apply_to_member(session, resource, manifest, found=found, hub_api=self._hub.api)
@@ -136,6 +138,14 @@ class ExecutionController:
             digest(omit_retained_replicas(manifest, found)), there.metadata.uid, mark_of(there.metadata)
         )
         return there, None
+
+    async def _refuse_role(self, session: Session, manifest: Object) -> str | None:
+        """Refuse to grant a role of the member that only has the name of one here."""
+        key = key_of_bound_role(manifest)
+        resource = self._hub.catalog.find(key.api_version, key.kind) if key else None
+        if key is None or resource is None:
+            return None
+        return find_foreign_role(key, await read_from_member(session, resource, key))
 
     async def _delete_copy(self, key: Key, work: HeldWork, cluster: str) -> float | None:
         """Delete the copy; release the Work when it is gone, or if its Cluster is gone as well."""

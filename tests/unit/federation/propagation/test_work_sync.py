@@ -3,6 +3,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from federation.objects.names import Key
 from federation.objects.resources import HeldWork
 from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.work_sync import (
@@ -11,9 +12,11 @@ from federation.propagation.work_sync import (
     digest,
     explain_rejection,
     find_conflict,
+    find_foreign_role,
     hold_replicas,
     is_as_written,
     is_missing_namespace,
+    key_of_bound_role,
     key_of_manifest,
     mark_of,
     omit_retained_replicas,
@@ -173,3 +176,45 @@ def change_of(there: ResourceTemplate) -> Any:
     change = change_work_status(made(), WEB, "deployments", there, None, now=NOW)
     assert change is not None
     return change["status"]
+
+
+RBAC = "rbac.authorization.k8s.io/v1"
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "role", "wanted"),
+    [
+        ("RoleBinding", RBAC, "Role", Key(RBAC, "Role", "shop", "deploy")),
+        ("RoleBinding", RBAC, "ClusterRole", Key(RBAC, "ClusterRole", "", "deploy")),
+        ("ClusterRoleBinding", RBAC, "ClusterRole", Key(RBAC, "ClusterRole", "", "deploy")),
+        ("RoleBinding", "example.com/v1", "Role", None),
+        ("Deployment", "apps/v1", "Role", None),
+    ],
+)
+def test_a_binding_of_roles_grants_one_role(kind: str, version: str, role: str, wanted: Key | None) -> None:
+    meta = {"name": "x", "namespace": "shop"}
+    manifest = {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": meta,
+        "roleRef": {"kind": role, "name": "deploy"},
+    }
+    assert key_of_bound_role(manifest) == wanted
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ({"karmada.io/managed": "true"}, None),
+        ({"kubernetes.io/bootstrapping": "rbac-defaults"}, None),
+        ({}, "is not managed by the federation"),
+        (None, "is not there"),
+    ],
+)
+def test_only_a_role_that_is_carried_too_or_comes_with_kubernetes_is_granted(
+    labels: dict[str, str] | None, words: str | None
+) -> None:
+    role = None if labels is None else as_template({"metadata": {"name": "deploy", "labels": labels}})
+    said = find_foreign_role(Key(RBAC, "ClusterRole", "", "deploy"), role)
+    assert (said is None) == (words is None)
+    assert words is None or words in (said or "")
