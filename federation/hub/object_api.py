@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Self, TypeVar
+from uuid import uuid4
 
 import aiohttp
 import msgspec
 
+from federation.api.labels import LABELS
 from federation.hub.call_priority import CallPriority
 from federation.objects.template import Object, ResourceTemplate, ResourceTemplateReader
 from reberth.client.api import Api
@@ -45,8 +47,9 @@ class ObjectApi(Api):
             await self._priority.wait_for_turn()
 
     async def create_object(self, resource: Resource[Any], body: Object, *, namespace: str = "") -> Object:
-        path = resource.path(namespace=namespace)
-        request = ApiRequest("create", resource.name, path, body=msgspec.json.encode(body))
+        """Create an object, with a permanent id if its kind has one: the webhook does not see our writes."""
+        path, whole = resource.path(namespace=namespace), _identify(resource, body)
+        request = ApiRequest("create", resource.name, path, body=msgspec.json.encode(whole))
         return _read(await self._write(request))
 
     async def apply_object(
@@ -106,6 +109,14 @@ class ObjectApi(Api):
         if self.leadership is not None and request.verb in WRITES:
             self.leadership.check()
         return await super()._send(request)
+
+
+def _identify(resource: Resource[Any], body: Object) -> Object:
+    label, metadata = LABELS.get(resource.kind.name), body.get("metadata", {})
+    labels = metadata.get("labels") or {}
+    if label is None or labels.get(label):
+        return body
+    return {**body, "metadata": {**metadata, "labels": {**labels, label: str(uuid4())}}}
 
 
 def _read(body: bytes) -> Object:
