@@ -55,6 +55,11 @@ MEMBERS_READY = Gauge(
     "Member clusters whose condition Ready is true.",
     registry=REGISTRY,
 )
+LOSS_BRAKE = Gauge(
+    "reberth_federation_loss_brake",
+    "1 while so many members seem to be lost that nobody is driven out of any.",
+    registry=REGISTRY,
+)
 
 
 _STEPS = {step: ALGORITHM_DURATION.labels(str(step)) for step in Step}

@@ -2,12 +2,15 @@
 
 Watches Clusters. Writes their status (Ready, CompleteAPIEnablements, version, apiEnablements,
 resourceSummary) if it has changed, taints for members that are not Ready, and through member_cleanup their
-namespace and finalizer. Asks membership/cluster_status and membership/lost_members.
+namespace and finalizer. Asks membership/cluster_status, membership/lost_members and
+membership/loss_brake.
 """
 
 import asyncio
 import ssl
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+from msgspec import Meta
 
 from federation.api import CLUSTER_API_VERSION, Cluster
 from federation.controllers.membership.member_cleanup import MemberCleanup
@@ -33,20 +36,32 @@ from federation.membership.cluster_status import (
     describe_apis,
     sum_resources,
 )
+from federation.membership.loss_brake import NO_BRAKE, LossBrake, find_brake
 from federation.membership.lost_members import change_taints, find_loss
 from federation.objects import resources
 from federation.objects.conditions import find_condition
 from federation.objects.names import Key
 from reberth.client.events import NORMAL, WARNING
 from reberth.cluster.kinds import NODE, POD, Resource
+from reberth.config.settings import Section
 from reberth.values import errors
 from reberth.values.duration import Duration
 from reberth.values.errors import ApiError
 from reberth.values.text_limits import cut
 
 _TAINTED = "TaintClusterSucceed"
+_BRAKED, _UNBRAKED = "EvictionsBraked", "EvictionsUnbraked"
 _OPENING = 0.2
 """Seconds to wait for a session to be opened, or to fail, after a Cluster was created."""
+
+
+class LossBrakeSettings(Section, frozen=True):
+    """When so many members seem to be lost that nobody is driven out of any."""
+
+    lost_fraction: Annotated[float, Meta(gt=0, le=1)] = 0.55
+    """Above this fraction of lost members the brake is on; 1 turns it off."""
+    longest: Duration = Duration(3600)
+    """How long it is on at most; then lost members count as lost from then on."""
 
 
 class MemberSettings(QueueSettings, frozen=True):
@@ -58,6 +73,7 @@ class MemberSettings(QueueSettings, frozen=True):
     discover_every: Duration = Duration(60)
     taint_lost_members_after: Duration | None = None
     """Evict workloads from a member that was unreachable for this long; if not set, never."""
+    brake: LossBrakeSettings = LossBrakeSettings()
     let_go_after: Duration = Duration(600)
     """How long a deleted Cluster waits for replacements of its workloads."""
 
@@ -76,6 +92,7 @@ class MembersController:
         self._settings = settings
         self._queue = WorkQueue("members", self._reconcile, settings)
         self._known_members: dict[str, _Known] = {}
+        self._is_braked = False
         self._cleanup = MemberCleanup(hub, let_go_after=settings.let_go_after)
         sessions.listen(self._on_member_change)
 
@@ -174,15 +191,30 @@ class MembersController:
     async def _taint(self, key: Key, cluster: Cluster) -> float:
         """Set the taints that are due; return the seconds until the next one is."""
         lost_after, now = self._settings.taint_lost_members_after, self._hub.clock()
-        if change := change_taints(cluster, lost_after=lost_after, now=now):
+        brake = NO_BRAKE if lost_after is None else self._find_brake(now)
+        if change := change_taints(cluster, lost_after=lost_after, now=now, brake=brake):
             written = await self._hub.patch(resources.CLUSTERS, cluster, change)
             if taints := written.spec.taints:
                 self._record(key, cluster, _TAINTED, ", ".join(map(write_taint, taints)))
-        loss = find_loss(cluster.status.conditions, lost_after)
+        loss = find_loss(cluster.status.conditions, lost_after, brake)
         return loss - now if loss is not None and loss > now else float("inf")
 
+    def _find_brake(self, now: float) -> LossBrake:
+        clusters = self._hub.cache.of(resources.CLUSTERS.kind).rows()
+        said = self._settings.brake
+        brake = find_brake(clusters, fraction=said.lost_fraction, longest=said.longest, now=now)
+        metrics.LOSS_BRAKE.set(brake.is_on)
+        if brake.is_on != self._is_braked:
+            self._is_braked = brake.is_on
+            note = f"{brake.lost} of {brake.members} members cannot be reached"
+            for each in clusters:
+                if find_loss(each.status.conditions, 0.0) is not None or not brake.is_on:
+                    key = resources.key_of(resources.CLUSTERS, each)
+                    self._record(key, each, _BRAKED if brake.is_on else _UNBRAKED, note)
+        return brake
+
     def _record(self, key: Key, cluster: Cluster, reason: str, note: str) -> None:
-        kind = NORMAL if reason in {HEALTHY, ALL_APIS} else WARNING
+        kind = NORMAL if reason in {HEALTHY, ALL_APIS, _UNBRAKED} else WARNING
         regarding = refer_to(key, cluster.metadata)
         self._hub.recorder.record(regarding, reason=reason, note=note, action="ProbeMember", kind=kind)
 
