@@ -4,7 +4,7 @@ The scheduler writes the old replicas in the same patch as the new clusters: wit
 may read the binding in between and remove the old copies. The handover ends when the new copies are ready.
 If they are not ready in time, the workload returns to where it was: what is healthy is not taken away for
 something that is not there. Where its placement would send it on again at once, or where the old copies are
-not healthy either, it does not return: both stay until the new copies are ready.
+not all available either, it does not return: both stay until the new copies are ready.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from federation.api import Handover, HandoverMode, HandoverPolicy, OnTimeout, ResourceBinding, TargetCluster
 from federation.api.bindings import kind_of
-from federation.rebalancing.replicas import are_ready, is_ready
+from federation.rebalancing.replicas import are_dead, are_ready, is_ready
 from federation.rebalancing.triggers import is_pending, last_scheduled
 from federation.scheduling import Fleet, decide
 from federation.scheduling.demand import SCHEDULE_NOTE, write_note_at
@@ -25,7 +25,10 @@ _ENDED = {"clusters": None, "until": None, "origin": None, "originAffinity": Non
 
 
 class Ready(NamedTuple):
-    """The old copies may go: the new ones are ready, or the timeout is over and the policy lets go."""
+    """The old copies may go: the new ones are ready.
+
+    Or the timeout is over, and the policy lets them go or they do not work themselves.
+    """
 
     in_time: bool
 
@@ -107,7 +110,7 @@ def review_handover(
     rest = _read_until(binding, said) - now
     if rest > 0:
         return Wait(rest)
-    if read_handover_policy(binding).on_timeout is OnTimeout.LET_GO:
+    if read_handover_policy(binding).on_timeout is OnTimeout.LET_GO or are_dead(binding, said.clusters):
         return Ready(in_time=False)
     origin = said.origin or ()
     if not are_ready(binding, origin):

@@ -9,7 +9,7 @@ from reberth.values.text_limits import UNREADABLE
 
 # Kinds whose status has availableReplicas.
 _COUNTED = ("Deployment", "StatefulSet", "ReplicaSet")
-_HEALTHY = "Healthy"
+_HEALTHY, _UNHEALTHY = "Healthy", "Unhealthy"
 
 
 class _Counts(msgspec.Struct, frozen=True, rename="camel"):
@@ -42,6 +42,19 @@ def are_ready(binding: ResourceBinding, clusters: Collection[TargetCluster]) -> 
     return bool(clusters) and all(
         _is_well(binding, copies.get(each.name), each.replicas) for each in clusters
     )
+
+
+def are_dead(binding: ResourceBinding, clusters: Iterable[TargetCluster]) -> bool:
+    """Tell whether it is known of each of these clusters that nothing works there."""
+    copies = {each.cluster_name: each for each in binding.status.aggregated_status or ()}
+    return all((copy := copies.get(each.name)) is not None and _is_dead(binding, copy) for each in clusters)
+
+
+def _is_dead(binding: ResourceBinding, copy: AggregatedStatus) -> bool:
+    if not copy.applied:
+        return True
+    is_counted = binding.spec.resource.kind in _COUNTED
+    return _available(copy) == 0 if is_counted else copy.health == _UNHEALTHY
 
 
 def _is_well(binding: ResourceBinding, copy: AggregatedStatus | None, replicas: int) -> bool:

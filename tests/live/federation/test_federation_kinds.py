@@ -296,7 +296,8 @@ async def test_existing_objects_are_taken_over_and_preserved_only_on_request(pla
     found = await eventually(hub, f"{BINDINGS}/pier-configmap", lambda one: "not managed by" in str(one))
     assert found["status"]["aggregatedStatus"][0]["applied"] is False
     assert (await one.get(f"{maps}/pier"))["data"] == {"owner": "theirs"}
-    await hub.patch(f"{POLICIES}/pier", {"spec": {"placement": on("member2")}})
+    soon = {"handover": {"timeoutSeconds": 1}}  # the copy in member1 is not ours, and not kept for long
+    await hub.patch(f"{POLICIES}/pier", {"spec": {"placement": on("member2"), "failover": soon}})
     await eventually(hub, WORKS, lambda works: works_of(works, "pier") == {"karmada-es-member2"})
     wanted = {"conflictResolution": "Overwrite", "preserveResourcesOnDeletion": True}
     await hub.patch(f"{POLICIES}/pier", {"spec": wanted})
