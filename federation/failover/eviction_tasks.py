@@ -13,8 +13,10 @@ from msgspec.structs import replace
 
 from federation.api import GracefulEvictionTask, PurgeMode, ResourceBinding, TargetCluster
 from federation.failover.state_preservation import read_state
+from federation.objects.conditions import find_condition, put_condition
 from federation.objects.health import HEALTHY, number
 from federation.objects.template import Object
+from reberth.records import Condition
 from reberth.values.timestamp import parse_time, write_time
 
 PRODUCER = "taint-manager"
@@ -22,13 +24,30 @@ UNTOLERATED, LEAVING = "TaintUntolerated", "ClusterTerminating"
 # Kinds that report available replicas: a copy may be healthy and still have fewer than its new share.
 _COUNTED = ("Deployment", "StatefulSet")
 
+FAILOVER, MEMBER_LOST, _CALM = "Failover", "MemberLost", "Calm"
+_LOST_TEXT = (
+    "{members} cannot be reached. The purge mode is Directly: no new copy is made before the old one is gone,"
+    " or the time fenceAfter is over."
+)
+
 Tasks = tuple[GracefulEvictionTask, ...]
+
+
+class Patience(NamedTuple):
+    """Seconds for which old copies stay: at most, and where a member that is purged directly is lost.
+
+    Without `fence` that is until the member answers: nobody knows whether its copies still run.
+    """
+
+    timeout: float
+    fence: float | None = None
 
 
 class Assessment(NamedTuple):
     """The tasks that stay, those that have ended, and those that are withdrawn.
 
     `clusters` differ from the binding's if a workload returns; `due` is when the next grace period ends.
+    `lost` are the members whose copies new ones wait for, although the members do not answer.
     """
 
     kept: Tasks
@@ -36,6 +55,7 @@ class Assessment(NamedTuple):
     withdrawn: Tasks
     clusters: tuple[TargetCluster, ...]
     due: float | None
+    lost: tuple[str, ...] = ()
 
 
 def make_task(
@@ -67,7 +87,7 @@ def review_tasks(
     *,
     ready: Collection[str],
     calm: Collection[str],
-    timeout: float,
+    patience: Patience,
     now: float,
 ) -> Assessment:
     """Sort the tasks: which old copies may go, and which tasks have lost their cause.
@@ -78,9 +98,10 @@ def review_tasks(
     is_replaced = _is_replaced(binding, ready)
     kept, ended, withdrawn = [], [], []
     for task in _tasks(binding):
+        grace = _grace(task, patience, ready)
         if _is_withdrawn(task, binding, calm, ready):
             withdrawn.append(task)
-        elif _is_over(task, targets, timeout, now=now, is_replaced=is_replaced):
+        elif _is_over(task, targets, grace, now=now, is_replaced=is_replaced):
             ended.append(task)
         else:
             kept.append(_start(task, targets, now))
@@ -89,7 +110,11 @@ def review_tasks(
         tuple(ended),
         tuple(withdrawn),
         _return(targets, withdrawn),
-        _find_due(kept, targets, timeout),
+        min(
+            (due for task in kept if (due := _find_due(task, targets, _grace(task, patience, ready)))),
+            default=None,
+        ),
+        tuple(each.from_cluster for each in kept if _holds_back(each, binding, ready)),
     )
 
 
@@ -111,6 +136,24 @@ def write_assessment(binding: ResourceBinding, found: Assessment) -> Object | No
             {"name": target.name, "replicas": target.replicas} for target in found.clusters
         ]
     return patch
+
+
+def change_failover_condition(binding: ResourceBinding, found: Assessment, *, now: float) -> Object | None:
+    """Return the merge patch of the condition that says why no new copy is made; None if nothing changes."""
+    known = find_condition(binding.status.conditions, FAILOVER)
+    if not found.lost and (known is None or known.status == "True"):
+        return None
+    members = ", ".join(found.lost)
+    wanted = (
+        Condition(FAILOVER, "False", MEMBER_LOST, _LOST_TEXT.format(members=members))
+        if found.lost
+        else Condition(FAILOVER, "True", _CALM, "Nothing holds it back.")
+    )
+    conditions = put_condition(binding.status.conditions, wanted, now=now)
+    if conditions is None:
+        return None
+    version = binding.metadata.resource_version
+    return {"metadata": {"resourceVersion": version}, "status": {"conditions": conditions}}
 
 
 def add_tasks_for_leaving(
@@ -164,7 +207,7 @@ def _is_withdrawn(
 def _is_over(
     task: GracefulEvictionTask,
     targets: Iterable[TargetCluster],
-    timeout: float,
+    grace: float | None,
     *,
     now: float,
     is_replaced: bool,
@@ -175,7 +218,7 @@ def _is_over(
         return True
     if task.creation_timestamp is None:
         return False
-    return is_replaced or now > _end_of_grace(task.creation_timestamp, task, timeout)
+    return is_replaced or (grace is not None and now > parse_time(task.creation_timestamp) + grace)
 
 
 def _start(task: GracefulEvictionTask, targets: Iterable[TargetCluster], now: float) -> GracefulEvictionTask:
@@ -192,20 +235,31 @@ def _return(
     return (*targets, *(TargetCluster(task.from_cluster, task.replicas or 0) for task in gone))
 
 
+def _holds_back(task: GracefulEvictionTask, binding: ResourceBinding, ready: Collection[str]) -> bool:
+    """Tell whether new copies wait for an old one of which its lost member said last that it is there."""
+    said = {each.cluster_name for each in binding.status.aggregated_status or ()}
+    is_there = task.from_cluster in said and not _is_target(task, binding.spec.clusters or ())
+    return is_there and _is_fenced(task, ready)
+
+
 def _find_due(
-    tasks: Iterable[GracefulEvictionTask], targets: Iterable[TargetCluster], timeout: float
+    task: GracefulEvictionTask, targets: Iterable[TargetCluster], grace: float | None
 ) -> float | None:
-    ends = (
-        _end_of_grace(task.creation_timestamp, task, timeout)
-        for task in tasks
-        if task.creation_timestamp and task.suppress_deletion is None and not _is_target(task, targets)
-    )
-    return min(ends, default=None)
+    if grace is None or not task.creation_timestamp or task.suppress_deletion is not None:
+        return None
+    return None if _is_target(task, targets) else parse_time(task.creation_timestamp) + grace
 
 
-def _end_of_grace(begun: str, task: GracefulEvictionTask, timeout: float) -> float:
-    grace = timeout if task.grace_period_seconds is None else task.grace_period_seconds
-    return parse_time(begun) + grace
+def _grace(task: GracefulEvictionTask, patience: Patience, ready: Collection[str]) -> float | None:
+    """Return how long the old copy stays; None is for as long as its member does not answer."""
+    if _is_fenced(task, ready):
+        return patience.fence
+    return patience.timeout if task.grace_period_seconds is None else task.grace_period_seconds
+
+
+def _is_fenced(task: GracefulEvictionTask, ready: Collection[str]) -> bool:
+    """Tell whether the copy must be gone before there is a new one, and its member cannot say so."""
+    return task.purge_mode is PurgeMode.DIRECTLY and task.from_cluster not in ready
 
 
 def _is_replaced(binding: ResourceBinding, ready: Collection[str]) -> bool:

@@ -1,14 +1,20 @@
 """Ends graceful evictions: an old copy goes when its replacements are healthy, or after its grace period.
 
-Watches bindings with eviction tasks, and Clusters. Writes spec.gracefulEvictionTasks, and spec.clusters if a
-task is withdrawn because its cause is gone. Asks failover/eviction_tasks and failover/eviction_causes.
+Watches bindings with eviction tasks, and Clusters. Writes spec.gracefulEvictionTasks, spec.clusters if a task
+is withdrawn because its cause is gone, and the condition Failover where a lost member holds a new copy back.
+Asks failover/eviction_tasks and failover/eviction_causes.
 """
 
 from typing import Any
 
 from federation.api import GracefulEvictionTask, ResourceBinding
 from federation.failover.eviction_causes import EvictionCauses
-from federation.failover.eviction_tasks import review_tasks, write_assessment
+from federation.failover.eviction_tasks import (
+    Patience,
+    change_failover_condition,
+    review_tasks,
+    write_assessment,
+)
 from federation.hub.hub import Hub, refer_to
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.membership.cluster_status import is_member_ready
@@ -26,6 +32,8 @@ _ACTION = "Evicting"
 class GracefulSettings(QueueSettings, frozen=True):
     timeout: Duration = Duration(600)
     """Grace period of tasks without gracePeriodSeconds."""
+    fence_after: Duration | None = None
+    """When a copy in a lost member counts as gone if it is purged directly; if not set, never."""
 
 
 class GracefulController:
@@ -60,11 +68,13 @@ class GracefulController:
             binding,
             ready={each.metadata.name for each in clusters if is_member_ready(each)},
             calm={each.metadata.name for each in clusters if self._causes.find(binding, each) is None},
-            timeout=self._settings.timeout,
+            patience=Patience(self._settings.timeout, self._settings.fence_after),
             now=now,
         )
         if change := write_assessment(binding, found):
-            await self._hub.patch(resource, binding, change)
+            binding = await self._hub.patch(resource, binding, change)
+        if status := change_failover_condition(binding, found, now=now):
+            await self._hub.patch(resource, binding, status, subresource="status")
         for task in found.ended:
             self._record(key, binding, _SUCCEEDED, f"Evict from cluster {task.from_cluster} succeed.")
         for task in found.withdrawn:

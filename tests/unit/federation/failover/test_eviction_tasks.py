@@ -11,7 +11,9 @@ from federation.failover.eviction_tasks import (
     PRODUCER,
     UNTOLERATED,
     Assessment,
+    Patience,
     add_tasks_for_leaving,
+    change_failover_condition,
     concerns,
     make_task,
     review_tasks,
@@ -48,8 +50,10 @@ def evicted(*tasks: dict[str, Any], copies: Any = (), at: Any = None, seen: int 
     return msgspec.json.decode(msgspec.json.encode(wire), type=ResourceBinding)
 
 
-def assessed(one: ResourceBinding, *, calm: Any = (), ready: Any = EVERYWHERE) -> Assessment:
-    return review_tasks(one, ready=ready, calm=calm, timeout=TIMEOUT, now=NOW)
+def assessed(
+    one: ResourceBinding, *, calm: Any = (), ready: Any = EVERYWHERE, fence: float | None = None
+) -> Assessment:
+    return review_tasks(one, ready=ready, calm=calm, patience=Patience(TIMEOUT, fence), now=NOW)
 
 
 def names(tasks: tuple[GracefulEvictionTask, ...]) -> list[str]:
@@ -272,3 +276,39 @@ def test_no_task_is_lost_and_no_cluster_is_taken_away(
         spec=msgspec.structs.replace(one.spec, graceful_eviction_tasks=found.kept, clusters=found.clusters),
     )
     assert not assessed(again, ready=ready, calm=frozenset()).withdrawn
+
+
+def test_a_copy_that_is_purged_directly_is_waited_for_while_its_member_is_lost() -> None:
+    """After the grace period there would be two copies when the member comes back."""
+    one = evicted(task(age=10 * TIMEOUT, purgeMode="Directly"), copies=[copy("m1")])
+    found = assessed(one, ready={"m2", "m3"})
+    assert names(found.kept) == ["m1"]
+    assert (found.due, found.lost) == (None, ("m1",))
+    answers = assessed(one)
+    assert (names(answers.ended), answers.lost) == (["m1"], ())
+    gracefully = assessed(evicted(task(age=10 * TIMEOUT)), ready={"m2", "m3"})
+    assert (names(gracefully.ended), gracefully.lost) == (["m1"], ())
+
+
+def test_a_fence_ends_the_wait_for_a_lost_member() -> None:
+    young, old = (evicted(task(age=age, purgeMode="Directly")) for age in (99, 101))
+    found = assessed(young, ready={"m2"}, fence=100)
+    assert (names(found.kept), found.due) == (["m1"], NOW + 1)
+    assert names(assessed(old, ready={"m2"}, fence=100).ended) == ["m1"]
+
+
+def test_a_condition_says_which_lost_member_is_waited_for_and_that_it_is_over() -> None:
+    one = evicted(task(age=TIMEOUT, purgeMode="Directly"), copies=[copy("m1")])
+    patch = change_failover_condition(one, assessed(one, ready={"m2"}), now=NOW)
+    assert patch is not None
+    (said,) = patch["status"]["conditions"]
+    assert (said["type"], said["status"], said["reason"]) == ("Failover", "False", "MemberLost")
+    assert said["message"].startswith("m1 cannot be reached.")
+    assert change_failover_condition(one, assessed(one), now=NOW) is None
+    wire = msgspec.json.decode(msgspec.json.encode(one))
+    told = msgspec.json.decode(msgspec.json.encode({**wire, "status": patch["status"]}), type=ResourceBinding)
+    assert change_failover_condition(told, assessed(told, ready={"m2"}), now=NOW + 9) is None
+    over = change_failover_condition(told, assessed(told), now=NOW)
+    assert over is not None
+    (said,) = over["status"]["conditions"]
+    assert (said["status"], said["reason"]) == ("True", "Calm")
