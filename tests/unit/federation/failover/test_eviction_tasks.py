@@ -306,7 +306,9 @@ def test_a_condition_says_which_lost_member_is_waited_for_and_that_it_is_over() 
     assert said["message"].startswith("m1 cannot be reached.")
     assert change_failover_condition(one, assessed(one), now=NOW) is None
     wire = msgspec.json.decode(msgspec.json.encode(one))
-    told = msgspec.json.decode(msgspec.json.encode({**wire, "status": patch["status"]}), type=ResourceBinding)
+    told = msgspec.json.decode(
+        msgspec.json.encode({**wire, "status": {**wire["status"], **patch["status"]}}), type=ResourceBinding
+    )
     assert change_failover_condition(told, assessed(told, ready={"m2"}), now=NOW + 9) is None
     over = change_failover_condition(told, assessed(told), now=NOW)
     assert over is not None
