@@ -130,10 +130,10 @@ ALERTS = (
     ),
     Alert(
         "ReberthStaleCache",
-        f"max {by('instance', 'resource')} (reberth_watch_staleness_seconds) > 180",
+        f"max {by('instance', 'resource', 'server')} (reberth_watch_staleness_seconds) > 180",
         "5m",
-        "The cache of {{ $labels.resource }} in {{ $labels.instance }} is {{ $value | humanizeDuration }}"
-        " behind",
+        "The cache of {{ $labels.resource }}{{ with $labels.server }} of member {{ . }}{{ end }} in"
+        " {{ $labels.instance }} is {{ $value | humanizeDuration }} behind",
         "Check that the API server is healthy and reachable. Until then nothing is moved and the extender's"
         " answers are neutral.",
     ),

@@ -89,8 +89,8 @@ WELL = Row(
             "Time since each cache was last known to be current: the five oldest.",
             (
                 Query(
-                    f"topk(5, max {by('resource')} (reberth_watch_staleness_seconds))",
-                    f"{{{{resource}}}} {_WHERE}",
+                    f"topk(5, max {by('resource', 'server')} (reberth_watch_staleness_seconds))",
+                    f"{{{{resource}}}} {{{{server}}}} {_WHERE}",
                 ),
             ),
             unit="s",

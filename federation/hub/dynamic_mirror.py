@@ -19,13 +19,16 @@ async def mirror_learned_kinds(
     *,
     settings: WatchSettings,
     listed: Callable[[], None] = lambda: None,
+    server: str = "",
 ) -> None:
     """Watch each learned kind until cancelled; call `listed` when one is listed, or is not served."""
     async with asyncio.TaskGroup() as group:
         known = 0
         while True:
             for resource in kinds.all[known:]:
-                group.create_task(_mirror(resource, api, cache, settings, listed))
+                group.create_task(
+                    _mirror(resource, api, cache, settings=settings, listed=listed, server=server)
+                )
                 known += 1
             await kinds.grown(beyond=known)
 
@@ -34,10 +37,12 @@ async def _mirror(
     resource: Resource[ResourceTemplate],
     api: ObjectApi,
     cache: NotifyingCache,
+    *,
     settings: WatchSettings,
     listed: Callable[[], None],
+    server: str,
 ) -> None:
-    async with mirroring(api, cache, [resource], settings=settings) as mirror:
+    async with mirroring(api, cache, [resource], settings=settings, server=server) as mirror:
         await mirror.watchers[resource.name].answered()
         listed()
         await asyncio.Event().wait()

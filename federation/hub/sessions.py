@@ -171,7 +171,7 @@ class Sessions:
             session = Session(api, cache, asyncio.Event())
             self.problems.pop(name, None)
             self._open[name] = session
-            async with mirroring(api, cache, _MIRRORED, settings=self._settings.watch) as mirror:
+            async with mirroring(api, cache, _MIRRORED, settings=self._settings.watch, server=name) as mirror:
                 for watcher in mirror.watchers.values():
                     await watcher.answered()
                 session.listed.set()
@@ -183,6 +183,7 @@ class Sessions:
                     cache,
                     settings=self._settings.watch,
                     listed=lambda: self._announce(name, None),
+                    server=name,
                 )
 
     def _on_change(self, name: str, kind: Kind[Any, Any], record: Any) -> None:  # noqa: ANN401 - a record of the kind

@@ -145,34 +145,36 @@ async def mirroring(
     settings: WatchSettings = WatchSettings(),  # noqa: B008 - frozen
     selection: Mapping[str, str] = EVERYTHING,
     later: Collection[str] = (),
+    server: str = "",
 ) -> AsyncIterator[Mirror]:
     """Keep the kinds in sync while the context lasts. A bug in one watcher ends the context.
 
     All kinds are listed at once, but those with the names in `later` only when each of the others has been
     listed, or has failed once: nothing waits for them. A `selection` applies to all of the kinds.
+    `server` tells the caches of this process apart in metrics: "" are those of its own API server.
     """
     mirror = Mirror(api, cache, resources, settings, selection)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(mirror.run(watcher, later=later)) for watcher in mirror.watchers.values()]
         try:
             for watcher in mirror.watchers.values():
-                _measure(watcher, cache)
+                _measure(watcher, cache, server)
             yield mirror
         finally:
             for task in tasks:
                 task.cancel()
             for watcher in mirror.watchers.values():
-                _forget(watcher)
+                _forget(watcher, server)
 
 
-def _measure(watcher: Watcher[Any], cache: Cache) -> None:
+def _measure(watcher: Watcher[Any], cache: Cache, server: str) -> None:
     """Register gauges that are read when Prometheus scrapes, not written with every event."""
     name, table = watcher.resource.name, cache.of(watcher.resource.kind)
-    metrics.WATCH_OBJECTS.labels(name).set_function(lambda: len(table))
-    metrics.WATCH_STALENESS.labels(name).set_function(lambda: watcher.age)
-    metrics.WATCH_SYNCED.labels(name).set_function(lambda: watcher.is_synced)
+    metrics.WATCH_OBJECTS.labels(name, server).set_function(lambda: len(table))
+    metrics.WATCH_STALENESS.labels(name, server).set_function(lambda: watcher.age)
+    metrics.WATCH_SYNCED.labels(name, server).set_function(lambda: watcher.is_synced)
 
 
-def _forget(watcher: Watcher[Any]) -> None:
+def _forget(watcher: Watcher[Any], server: str) -> None:
     for gauge in (metrics.WATCH_OBJECTS, metrics.WATCH_STALENESS, metrics.WATCH_SYNCED):
-        gauge.remove(watcher.resource.name)
+        gauge.remove(watcher.resource.name, server)

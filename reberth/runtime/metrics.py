@@ -154,16 +154,19 @@ WATCH_OBJECTS = _gauge(
     "reberth_watch_objects",
     "Objects in the cache.",
     "resource",
+    "server",
 )
 WATCH_STALENESS = _gauge(
     "reberth_watch_staleness_seconds",
     "Seconds since the API server last confirmed the cache.",
     "resource",
+    "server",
 )
 WATCH_SYNCED = _gauge(
     "reberth_watch_synced",
     "1 once the cache has synced, else 0.",
     "resource",
+    "server",
 )
 
 HTTP_CONNECTIONS = _gauge(

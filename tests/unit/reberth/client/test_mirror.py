@@ -14,6 +14,7 @@ from reberth.cluster.cache import ADDED, BOOKMARK, Cache
 from reberth.cluster.kinds import BUDGETS, HISTORIES, LEDGERS, NODES, POD, PODS, Resource
 from reberth.protocol.response import Page, WatchEvent
 from reberth.records import ObjectMeta, Pod
+from reberth.runtime import metrics
 from reberth.values.errors import ApiError, Forbidden, ServerFault, Unreachable
 from tests.support.metrics import read_metric
 
@@ -151,3 +152,20 @@ async def test_objects_of_which_a_part_is_held_are_counted_and_named_once(
             cache.apply(POD, ADDED, Pod(metadata=meta))
     assert read_metric(name, resource="pods") == before + 2
     assert [vars(each)["fields"] for each in caplog.records] == [{"resource": "pods", "object": "shop/large"}]
+
+
+@pytest.mark.looptime
+async def test_the_gauges_of_one_server_are_not_those_of_another() -> None:
+    def synced() -> dict[str, float]:
+        (metric,) = metrics.WATCH_SYNCED.collect()
+        pods = [each for each in metric.samples if each.labels["resource"] == "pods"]
+        return {each.labels["server"]: each.value for each in pods}
+
+    hub, member = SlowLists(), SlowLists()
+    async with mirroring(cast("Api", hub), Cache(version=(1, 36)), (PODS,)) as mirror:
+        async with mirroring(cast("Api", member), Cache(version=(1, 36)), (PODS,), server="m1"):
+            hub.end("pods")
+            await asyncio.wait_for(mirror.synced("pods"), 1)
+            assert synced() == {"": 1, "m1": 0}
+        assert synced() == {"": 1}, "a member that is gone takes only its own gauges along"
+    assert synced() == {}
