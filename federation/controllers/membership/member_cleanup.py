@@ -4,6 +4,7 @@ A deleted Cluster waits until its workloads have replacements in other clusters.
 are deleted anyway, and with them the copies in the member; if the member does not answer, the copies stay.
 """
 
+import asyncio
 from collections.abc import Sequence
 
 from federation.api import CLUSTER_API_VERSION, Cluster, ResourceBinding
@@ -22,6 +23,8 @@ _FINALIZER_MANAGER = "reberth-federation-finalizer"
 _WAITING, _ACTION = "WaitingForSubstitutes", "Leave"
 _LOOK_AGAIN = 1.0
 """Seconds between looks at a Cluster that is being deleted."""
+_SET_UP_AGAIN = 60.0
+"""Seconds after which namespace and finalizer are looked at again: somebody may have deleted them."""
 _SOME = 5
 
 
@@ -29,21 +32,21 @@ class MemberCleanup:
     def __init__(self, hub: Hub, *, let_go_after: float) -> None:
         self._hub = hub
         self._let_go_after = let_go_after
-        self._have_namespace: set[str] = set()
+        self._set_up_at: dict[str, float] = {}
 
     def forget(self, name: str) -> None:
-        self._have_namespace.discard(name)
+        self._set_up_at.pop(name, None)
 
     async def set_up(self, cluster: Cluster) -> None:
-        """Create the namespace of the member's Works, and set the finalizer of the Cluster."""
-        name = cluster.metadata.name
-        if name in self._have_namespace:
+        """Create the namespace of the member's Works and set the finalizer of the Cluster, where missing."""
+        name, now = cluster.metadata.name, asyncio.get_running_loop().time()
+        if now < self._set_up_at.get(name, float("-inf")) + _SET_UP_AGAIN:
             return
         namespace = namespace_of_works(name)
         body: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
         await self._hub.api.apply_object(resources.NAMESPACES, namespace, body)
         await self._set_finalizers(cluster, [FINALIZER])
-        self._have_namespace.add(name)
+        self._set_up_at[name] = now
 
     async def clean_up(self, cluster: Cluster) -> float | None:
         """Wait for replacements or the timeout; then delete the Works, their namespace, the finalizer."""

@@ -111,3 +111,13 @@ async def test_a_member_with_one_dead_group_serves_all_others_and_the_condition_
     member.dead.clear()
     await hub.look()
     assert hub.apis == ["v1", "apps/v1"]
+
+
+async def test_a_namespace_or_finalizer_that_was_deleted_comes_back_within_a_minute() -> None:
+    hub = MembersHub(m1=FakeMember(v1="Pod"))
+    hub.put(resources.CLUSTERS, joined())
+    await hub.run(50)
+    assert hub.applied == ["karmada-es-m1", "m1"]
+    hub.applied.clear()
+    await hub.look(21)
+    assert hub.applied == ["karmada-es-m1", "m1"]
