@@ -62,6 +62,7 @@ class DetectorController:
         self._claims = WorkQueue("claims", self._claim, settings, urgency=Urgency.CLAIMING)
         self._made = Expectations(asyncio.get_running_loop().time)
         self._claimed: dict[str, set[Key]] = defaultdict(set)
+        self._claimed_by: dict[Key, set[str]] = {}
 
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         for key in self._concerned(resource, record):
@@ -80,7 +81,7 @@ class DetectorController:
             return [template_of(record)]
         if resource in _POLICIES:
             self._report_unreadable(resource, record)
-            claimed = self._claimed[permanent_id(kind_of_policy(record), record.metadata)]
+            claimed = self._claimed.get(permanent_id(kind_of_policy(record), record.metadata), ())
             return {*self._selected(record), *claimed}
         return ()
 
@@ -96,10 +97,20 @@ class DetectorController:
 
     def _learn(self, key: Key, template: ResourceTemplate) -> Key:
         """Remember the claim of the template: a deleted policy has to find what it has claimed."""
-        labels = template.metadata.labels or {}
-        for kind in (POLICY, CLUSTER_POLICY):
-            if holder := labels.get(LABELS[kind]):
-                self._claimed[holder].add(key)
+        resource = self._hub.catalog.find(key.api_version, key.kind)
+        is_there = resource is not None and self._hub.find(resource, key.namespace, key.name) is not None
+        labels = (template.metadata.labels or {}) if is_there else {}
+        holders = {holder for kind in (POLICY, CLUSTER_POLICY) if (holder := labels.get(LABELS[kind]))}
+        for gone in self._claimed_by.get(key, set()) - holders:
+            self._claimed[gone].discard(key)
+            if not self._claimed[gone]:
+                del self._claimed[gone]
+        for holder in holders:
+            self._claimed[holder].add(key)
+        if holders:
+            self._claimed_by[key] = holders
+        else:
+            self._claimed_by.pop(key, None)
         return key
 
     def _selected(self, policy: PropagationPolicy) -> Iterable[Key]:

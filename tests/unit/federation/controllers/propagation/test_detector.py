@@ -92,3 +92,19 @@ async def test_a_policy_with_an_unreadable_selector_is_told_and_the_others_propa
     hub.hold(resources.POLICIES, policy("odd", odd, priority=9), policy("a"))
     assert ("create", "resourcebindings default/web-deployment") in await hub.reconcile()
     assert [reason for reason, _ in hub.events] == ["SelectorUnreadable"]
+
+
+async def test_what_is_gone_or_claimed_by_another_is_not_remembered() -> None:
+    hub = WritingHub()
+    hub.hold(DEPLOYMENTS)
+    label = "propagationpolicy.karmada.io/permanent-id"
+    for number in range(50):
+        hub.put(DEPLOYMENTS, template(f"job{number}", labels={label: "a"}))
+    (detector,) = hub.controllers
+    assert isinstance(detector, DetectorController)
+    assert {holder: len(keys) for holder, keys in detector._claimed.items()} == {"a": 50}
+    hub.put(DEPLOYMENTS, template("job0", labels={label: "b"}))
+    assert {holder: len(keys) for holder, keys in detector._claimed.items()} == {"a": 49, "b": 1}
+    hub.hold(DEPLOYMENTS)
+    assert not detector._claimed
+    assert not detector._claimed_by
