@@ -44,7 +44,10 @@ def change_template_status(
     *,
     ranges: AddressRanges = NO_RANGES,
 ) -> Object | None:
-    """Return the merge patch of a template's status; None if nothing changes or the kind has no rule."""
+    """Return the merge patch of a template's status; None if nothing changes or the kind has no rule.
+
+    The uid is its precondition: a template that was made anew does not get the status of the one before.
+    """
     found = {name: status for name, work in works.items() if isinstance(status := _status_of(work), dict)}
     copies = Copies(found, is_whole=targets_of(binding).keys() <= found.keys(), ranges=ranges)
     had = template.part("status")
@@ -55,7 +58,7 @@ def change_template_status(
         copies,
         generation=template.metadata.generation,
     )
-    return None if status is None else {"status": status}
+    return None if status is None else {"metadata": {"uid": template.metadata.uid}, "status": status}
 
 
 def _change_conditions(

@@ -79,7 +79,7 @@ def test_a_template_shows_the_sum_of_its_copies() -> None:
     one, shown = claimed_binding(clusters=given(m1=1, m2=1)), template(generation=5)
     works = {"m1": copy(2), "m2": copy(1)}
     change = change_template_status(WEB, one, shown, works)
-    assert change == {"status": {"replicas": 4, "readyReplicas": 3}}
+    assert change == {"metadata": {"uid": "uid-web"}, "status": {"replicas": 4, "readyReplicas": 3}}
     again = template(generation=5, status=change["status"])
     assert change_template_status(WEB, one, again, works) is None
 
@@ -90,10 +90,10 @@ def test_status_is_summed_and_observed_only_when_all_clusters_reported() -> None
     described = {"identifier": IDENTIFIER, "status": told}
     works = {"m1": work({"metadata": {"name": "w"}}, manifestStatuses=[described])}
     change = change_template_status(WEB, one, template(generation=5), works)
-    assert change == {"status": {"replicas": 1}}
+    assert change == {"metadata": {"uid": "uid-web"}, "status": {"replicas": 1}}
     works["m2"] = works["m1"]
     change = change_template_status(WEB, one, template(generation=5), works)
-    assert change == {"status": {"replicas": 2, "observedGeneration": 5}}
+    assert change == {"metadata": {"uid": "uid-web"}, "status": {"replicas": 2, "observedGeneration": 5}}
 
 
 def test_clusters_of_dependents_must_be_applied_as_well() -> None:
