@@ -47,6 +47,22 @@ def kind_of_policy(policy: PropagationPolicy) -> str:
     return POLICY if policy.metadata.namespace else CLUSTER_POLICY
 
 
+class PolicyIndex:
+    """Policies by what their selectors name: most of thousands of policies cannot select a template."""
+
+    def __init__(self, policies: Iterable[PropagationPolicy]) -> None:
+        self._by_name: dict[tuple[str, str, str], list[PropagationPolicy]] = {}
+        for policy in policies:
+            selectors = policy.spec.resource_selectors
+            for name in {(each.api_version, each.kind, each.name) for each in selectors}:
+                self._by_name.setdefault(name, []).append(policy)
+
+    def find(self, key: Key) -> Iterator[PropagationPolicy]:
+        """Yield the policies that may select the template; one with several selectors may come twice."""
+        for name in (key.name, ""):
+            yield from self._by_name.get((key.api_version, key.kind, name), ())
+
+
 def choose_policy(subject: Subject, policies: Iterable[PropagationPolicy]) -> PropagationPolicy | None:
     """Return the policy that claims the template.
 

@@ -31,6 +31,7 @@ from federation.propagation.binding import (
 from federation.propagation.policy_match import (
     CLUSTER_POLICY,
     POLICY,
+    PolicyIndex,
     Subject,
     choose_policy,
     kind_of_policy,
@@ -186,13 +187,16 @@ class DetectorController:
         labels = template.metadata.labels or {}
         if binding is not None and not is_claimed(labels):
             labels = {**labels, **list_claims(binding.metadata.labels)}
-        return choose_policy(Subject(key, labels), self._policies(key.namespace))
+        return choose_policy(Subject(key, labels), self._find_policies(key))
 
-    def _policies(self, namespace: str) -> Iterable[PropagationPolicy]:
-        cache = self._hub.cache
-        if namespace:
-            yield from cache.of(resources.POLICIES.kind).rows().within(namespace)
-        yield from cache.of(resources.CLUSTER_POLICIES.kind).rows()
+    def _find_policies(self, key: Key) -> Iterable[PropagationPolicy]:
+        """Yield the policies that may select the template, by an index of each namespace."""
+        if key.namespace:
+            rows = self._hub.cache.of(resources.POLICIES.kind).rows()
+            yield from rows.part(key.namespace).read(PolicyIndex).find(key)
+        yield from (
+            self._hub.cache.of(resources.CLUSTER_POLICIES.kind).rows().part("").read(PolicyIndex).find(key)
+        )
 
 
 def _belongs(binding: ResourceBinding, template: ResourceTemplate | None) -> bool:

@@ -4,7 +4,7 @@ import pytest
 
 from federation.api import PropagationPolicy
 from federation.objects.names import Key
-from federation.propagation.policy_match import Subject, choose_policy, list_unreadable
+from federation.propagation.policy_match import PolicyIndex, Subject, choose_policy, list_unreadable
 from tests.support.federation.objects import WEB, policy
 
 BY_NAME, BY_LABELS, BY_KIND = {"name": "web"}, {"labelSelector": {"matchLabels": {"app": "web"}}}, {}
@@ -118,3 +118,11 @@ def test_a_selector_that_cannot_be_read_selects_nothing_and_keeps_no_other_polic
 def test_what_a_policy_has_claimed_stays_with_it_when_its_selector_becomes_unreadable() -> None:
     odd = policy("old", {"labelSelector": {"matchExpressions": UNREADABLE[:1]}})
     assert chosen([odd, policy("new", BY_NAME)], **{CLAIM: "uid-old"}) == "old"
+
+
+def test_the_index_finds_what_may_select_a_template_and_little_else() -> None:
+    named = [policy(f"p{number}", {"name": f"w{number}"}) for number in range(1_000)]
+    others = [policy("a", BY_LABELS), policy("b", BY_KIND, {"name": "web"}), policy("c", {"kind": "Job"})]
+    found = list(PolicyIndex([*named, *others, policy("d", BY_NAME)]).find(WEB))
+    assert {each.metadata.name for each in found} == {"a", "b", "d"}
+    assert chosen(found) == chosen([*named, *others, policy("d", BY_NAME)])
