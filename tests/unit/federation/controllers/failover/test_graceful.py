@@ -1,0 +1,126 @@
+"""Evictions in progress against a fake hub that records its writes."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from federation.api import Cluster, ResourceBinding
+from federation.controllers.failover.graceful import GracefulController, GracefulSettings
+from federation.failover.eviction_causes import EvictionCauses
+from federation.failover.eviction_tasks import PRODUCER
+from federation.objects import resources
+from federation.objects.conditions import find_condition
+from reberth.values.duration import Duration
+from tests.support.federation.clusters import binding, cluster
+from tests.support.federation.fake_hub import FakeHub
+from tests.support.federation.objects import meta
+from tests.support.federation.rebalancers import well
+
+pytestmark = pytest.mark.looptime
+OUT = "lost=yes:NoExecute"
+
+
+def member(name: str, *, ready: bool = True, taints: tuple[str, ...] = ()) -> Cluster:
+    conditions = [{"type": "Ready", "status": str(ready)}]
+    one = cluster(name, status={"conditions": conditions}, taints=list(taints))
+    return replace(one, metadata=replace(one.metadata, uid=name))
+
+
+def leaving(*, at: str = "m2", **task: Any) -> ResourceBinding:
+    """Evicted from m1; m2 has replaced it, unless it is still `at` m1."""
+    return binding(
+        3,
+        {},
+        at={at: 3},
+        metadata=meta("web-deployment", generation=2),
+        resource={"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web"},
+        gracefulEvictionTasks=[
+            {"fromCluster": "m1", "purgeMode": "Gracefully", "producer": PRODUCER, "replicas": 3, **task}
+        ],
+        status={**well(m1=3, m2=0), "schedulerObservedGeneration": 2},
+    )
+
+
+class EvictionHub(FakeHub):
+    def __init__(self, *members: Cluster, fence: float | None = None) -> None:
+        super().__init__(resources.BINDINGS, resources.CLUSTERS)
+        settings = GracefulSettings(fence_after=None if fence is None else Duration(fence))
+        self.controllers = [GracefulController(self.hub, EvictionCauses(self.hub.clock), settings)]
+        for each in members or (member("m1", taints=(OUT,)), member("m2")):
+            self.put(resources.CLUSTERS, each)
+
+    @property
+    def binding(self) -> ResourceBinding:
+        found: ResourceBinding | None = self.cache.of(resources.BINDINGS.kind).named(
+            "default", "web-deployment"
+        )
+        assert found is not None
+        return found
+
+    @property
+    def leaves(self) -> list[str]:
+        return [each.from_cluster for each in self.binding.spec.graceful_eviction_tasks or ()]
+
+    def report(self, **available: int) -> None:
+        """Say how many replicas are available where."""
+        status = binding(0, status=well(**available)).status.aggregated_status
+        self.put(
+            resources.BINDINGS,
+            replace(self.binding, status=replace(self.binding.status, aggregated_status=status)),
+        )
+
+
+async def test_an_old_copy_goes_when_its_replacement_is_ready() -> None:
+    hub = EvictionHub()
+    hub.put(resources.BINDINGS, leaving())
+    running = asyncio.create_task(hub.run(30))
+    await asyncio.sleep(10)
+    assert hub.leaves == ["m1"]
+    (task,) = hub.binding.spec.graceful_eviction_tasks or ()
+    assert task.creation_timestamp
+    hub.report(m1=3, m2=3)
+    await running
+    assert hub.leaves == []
+    assert hub.events == [("EvictWorkloadFromClusterSucceed", "Evict from cluster m1 succeed.")] * 2
+
+
+async def test_an_old_copy_goes_at_the_end_of_its_grace_period() -> None:
+    hub = EvictionHub()
+    hub.put(resources.BINDINGS, leaving())
+    running = asyncio.create_task(hub.run(610))
+    await asyncio.sleep(595)
+    assert hub.leaves == ["m1"]
+    await running
+    assert hub.leaves == []
+
+
+async def test_a_task_is_withdrawn_when_its_cause_is_gone() -> None:
+    hub = EvictionHub()
+    hub.put(resources.BINDINGS, leaving(at="m1"))
+    running = asyncio.create_task(hub.run(30))
+    await asyncio.sleep(10)
+    assert hub.leaves == ["m1"]
+    hub.put(resources.CLUSTERS, member("m1"))
+    await running
+    assert hub.leaves == []
+    assert [each.name for each in hub.binding.spec.clusters or ()] == ["m1"]
+    assert {reason for reason, _ in hub.events} == {"EvictWorkloadFromClusterWithdrawn"}
+
+
+@pytest.mark.parametrize(("fence", "ended"), [(None, False), (3600.0, True)])
+async def test_a_lost_member_holds_back_what_is_purged_directly(fence: float | None, *, ended: bool) -> None:
+    hub = EvictionHub(member("m1", ready=False, taints=(OUT,)), member("m2"), fence=fence)
+    hub.put(resources.BINDINGS, leaving(purgeMode="Directly"))
+    running = asyncio.create_task(hub.run(4000))
+    await asyncio.sleep(3500)
+    assert hub.leaves == ["m1"]
+    said = find_condition(hub.binding.status.conditions, "Failover")
+    assert said is not None
+    assert (said.status, said.reason) == ("False", "MemberLost")
+    await running
+    assert (hub.leaves == []) is ended
+    said = find_condition(hub.binding.status.conditions, "Failover")
+    assert said is not None
+    assert (said.status == "True") is ended
