@@ -50,6 +50,8 @@ class Call:
     """Of evictions, leases, Events and named resources; with `memory` also of what is written to it."""
     stored: Mapping[str, Any] = field(default_factory=dict)
     """With `memory`: the object as the server stored it."""
+    agent: str = ""
+    """What the client calls itself."""
 
 
 def write_audit_flags(
@@ -57,18 +59,22 @@ def write_audit_flags(
     users: Sequence[str],
     *,
     memory: bool = False,
+    others: bool = True,
     bodies: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, list[str]]:
     """Write the audit policy and return the flags that log the requests of these users in this folder.
 
     With `memory` the log has every state that they gave to nodes, eviction histories and the move ledger.
     `bodies` are more resources, as an audit policy names them, whose requests are logged with their body.
+    Without `others` nothing else is logged but reads of what `memory` is about.
     """
     writes = {"level": "RequestResponse", "verbs": ["create", "update", "patch"], "resources": _MEMORY}
     rules = [
         *([{**writes, "users": [*users]}] if memory else []),
         {"level": "Request", "users": [*users], "resources": [*_WITH_BODIES, *map(dict, bodies)]},
-        {"level": "Metadata", "users": [*users]},
+        {"level": "Metadata", "users": [*users]}
+        if others
+        else {"level": "Metadata", "users": [*users], "verbs": ["get"], "resources": _MEMORY},
         {"level": "None"},
     ]
     policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitManagedFields": True, "rules": rules}
@@ -109,6 +115,7 @@ def _read_call(stage: Mapping[str, Any]) -> Call:
         stage.get("responseStatus", {}).get("code") if is_over else None,
         stage.get("requestObject", {}),
         stage.get("responseObject", {}) if is_over else {},
+        stage.get("userAgent", ""),
     )
 
 

@@ -12,6 +12,7 @@ from localcluster.cluster import Cluster
 from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
 from localcluster.faults import FaultProxy
 from localcluster.state_dir import running
+from tests.live.support.audited import audited
 from tests.live.support.fault_client import standing_before
 
 # Where a connection is cancelled in the middle of its TLS handshake, asyncio leaves the socket to the garbage
@@ -39,7 +40,7 @@ def half_open_ones_collected() -> Iterator[None]:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def shared() -> AsyncIterator[Cluster]:
     """A whole control plane with 50 nodes in 3 zones; leave nothing in it."""
-    async with running(nodes=50) as cluster:
+    async with audited(nodes=50) as cluster:
         yield cluster
 
 

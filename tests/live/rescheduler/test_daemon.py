@@ -14,12 +14,12 @@ import pytest_asyncio
 from localcluster.cluster import Cluster
 from localcluster.components import SCHEDULER_FILE
 from localcluster.host import processes
-from localcluster.state_dir import running
 from localproduct.processes import asking_here
 from reberth.cluster.kinds import HISTORIES
 from reberth.cluster.pods.identity import name_history
 from reberth.records import WorkloadIdentity
 from reberth.values.timestamp import parse_time, write_time
+from tests.live.support.audited import audited
 from tests.live.support.daemon_process import (
     DEPLOYMENTS,
     EAGER,
@@ -56,7 +56,7 @@ SLOW = {"requestsPerSecond": 40, "burst": 10}
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def cluster() -> AsyncIterator[Cluster]:
-    async with running(nodes=14) as cluster:
+    async with audited(nodes=14) as cluster:
         yield cluster
 
 

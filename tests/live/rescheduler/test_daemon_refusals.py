@@ -20,6 +20,7 @@ from localcluster.client import Client, Refused, all_of
 from localcluster.cluster import Cluster
 from localcluster.state_dir import running
 from localproduct.rescheduler_process import RESCHEDULER_ACCOUNT
+from tests.live.support.audited import refuse_violations
 from tests.live.support.daemon_process import (
     DEPLOYMENTS,
     HISTORIES,
@@ -117,12 +118,13 @@ class Crowd(NamedTuple):
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def ground(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ground]:
     audit = tmp_path_factory.mktemp("audit")
-    flags = audit_log.write_audit_flags(audit, [RESCHEDULER_ACCOUNT])
+    flags = audit_log.write_audit_flags(audit, [RESCHEDULER_ACCOUNT], memory=True)
     async with running(nodes=8, flags=flags) as cluster, cluster.client() as client:
         for folder in ("crds", "extender"):
             await manifests.apply(client, MANIFESTS / folder)
         await install(cluster)
         yield Ground(cluster, audit)
+    refuse_violations(audit)
 
 
 @asynccontextmanager

@@ -46,7 +46,8 @@ class Log:
 
     def reserve(self, *moves: str, state: str = "Tentative", **more: Any) -> None:
         debits = [{"move": move, "state": state, "podUID": f"uid-{move}"} for move in moves]
-        self.write("moveledgers/status", "default", {"status": {"debits": debits}}, **more)
+        content = {"metadata": more.pop("metadata", {}), "status": {"debits": debits}}
+        self.write("moveledgers/status", "default", content, **more)
 
     def note(self, *moves: str, node: str = "n1", **more: Any) -> None:
         signature = {"podController": {"uid": "uid-rs"}}
@@ -260,3 +261,17 @@ def test_a_write_whose_answer_was_lost_counts_from_the_next_read_on(log: Log) ->
     assert log.list_violations() == []
     del log.calls[-2]
     assert any("no debit" in line for line in log.list_violations())
+
+
+def test_what_a_test_does_by_hand_keeps_no_rules_and_a_new_ledger_undoes_nothing(log: Log) -> None:
+    for name in ("record", "reserve", "note"):
+        getattr(log, name)("m-1", agent="reberth")
+    log.evict("m-1", agent="reberth")
+    log.evict("m-9", agent="kubectl")
+    log.note("m-1", "m-9", agent="kubectl")
+    log.reserve(agent="reberth", metadata={"uid": "of-another"})
+    assert MoveAudit(log.calls, agent="reberth").list_violations() == []
+    assert len(MoveAudit(log.calls).list_violations()) > 1
+    log.evict("m-2", agent="reberth")
+    (line, *_) = MoveAudit(log.calls, agent="reberth").list_violations()
+    assert "m-2" in line

@@ -8,9 +8,9 @@ import pytest_asyncio
 
 from localcluster.cluster import Cluster
 from localcluster.host import processes
-from localcluster.state_dir import running
 from reberth.values.refusal import Refused
 from rescheduler.moves.outcome import MoveReport
+from tests.live.support.audited import audited
 from tests.live.support.extender_process import Extending, extending
 from tests.live.support.moves import BRIEF_LEASE, consistent, move, workload
 
@@ -21,7 +21,7 @@ CHANGES = {"lease": {"namespace": "reberth-system", **BRIEF_LEASE}, "extender": 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def cluster() -> AsyncIterator[Cluster]:
-    async with running(nodes=12) as cluster:
+    async with audited(nodes=12) as cluster:
         yield cluster
 
 

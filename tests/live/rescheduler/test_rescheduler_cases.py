@@ -27,8 +27,8 @@ import yaml
 from localcluster.client import Client
 from localcluster.cluster import Cluster
 from localcluster.components import SCHEDULER_FILE
-from localcluster.state_dir import running
 from reberth.values.timestamp import write_time
+from tests.live.support.audited import audited
 from tests.live.support.case_clusters import Case, bring_up, path_of, read_cases, within
 from tests.live.support.daemon_process import HISTORIES, Daemon, command, daemon, ended, install, settings_of
 from tests.live.support.extender_process import Extending, extending
@@ -80,7 +80,7 @@ class Played(NamedTuple):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def extender() -> AsyncIterator[Extending]:
-    async with running() as cluster, extending(cluster) as extender:
+    async with audited() as cluster, extending(cluster) as extender:
         await extender.schedule()
         await install(cluster)
         yield extender

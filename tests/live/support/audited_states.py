@@ -26,6 +26,12 @@ class StoredState(NamedTuple):
     asked: float
     answered: float
     content: Mapping[str, Any]
+    agent: str = ""
+
+    @property
+    def uid(self) -> str:
+        uid: str = self.content.get("metadata", {}).get("uid", "")
+        return uid
 
 
 _VERSION = attrgetter("version")
@@ -67,7 +73,7 @@ def read_objects(calls: Iterable[Call]) -> dict[ObjectKey, StateHistory]:
             read[key].append(call.answered)
         elif call.verb in WRITES and is_done(call) and call.answered:
             version = float(call.stored["metadata"]["resourceVersion"])
-            found[key].append(StoredState(version, call.received, call.answered, call.stored))
+            found[key].append(StoredState(version, call.received, call.answered, call.stored, call.agent))
             used.add((key, _read_precondition(call)))
         elif call.verb in WRITES and (call.code or 500) >= HTTPStatus.INTERNAL_SERVER_ERROR:
             lost.append(call)
@@ -75,7 +81,8 @@ def read_objects(calls: Iterable[Call]) -> dict[ObjectKey, StateHistory]:
         key, precondition = find_key(call), _read_precondition(call)
         learnt = next((at for at in read[key] if at > call.received), None)
         if learnt and precondition and (key, precondition) not in used:
-            found[key].append(StoredState(float(precondition) + 0.5, call.received, learnt, call.body))
+            version = float(precondition) + 0.5
+            found[key].append(StoredState(version, call.received, learnt, call.body, call.agent))
     return {key: StateHistory(states) for key, states in found.items()}
 
 

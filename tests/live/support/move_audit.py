@@ -75,12 +75,19 @@ class SentEviction(NamedTuple):
 
 
 class MoveAudit:
-    """All moves of a log. The log should begin before the first of them."""
+    """All moves of a log. The log should begin before the first of them.
 
-    def __init__(self, calls: Sequence[Call]) -> None:
+    `agent` is what the programs call themselves whose evictions and notes must keep the rules: a test may do
+    something of the kind by hand. `apart` if each leader has credentials of its own: only then can be told
+    what one of them sent after it was replaced.
+    """
+
+    def __init__(self, calls: Sequence[Call], *, agent: str = "", apart: bool = True) -> None:
         self.calls = calls
         self.objects = read_objects(calls)
-        self.evictions = list(_list_evictions(calls))
+        self.evictions = [one for one in _list_evictions(calls) if one.call.agent.startswith(agent)]
+        self._agent = agent
+        self._apart = apart
 
     def list_violations(self, windows: Iterable[Window] = ()) -> list[str]:
         return [
@@ -89,7 +96,7 @@ class MoveAudit:
             *self._list_repeated(),
             *(line for window in windows for line in self._list_overfull(window)),
             *self._list_unknown_notes(),
-            *self._list_late(),
+            *(self._list_late() if self._apart else ()),
         ]
 
     def count_granted(self) -> int:
@@ -142,6 +149,8 @@ class MoveAudit:
         """Nobody takes back what was granted."""
         granted = {eviction.move for eviction in self.evictions if eviction.is_granted}
         for before, after in pairwise(self._ledger.states):
+            if before.uid != after.uid:
+                continue  # somebody has deleted the ledger
             left = read_debits(after).keys() | read_spent(after)
             for move, debit in read_debits(before).items():
                 if move in granted and move not in left and debit["state"] == "Tentative":
@@ -209,7 +218,8 @@ class MoveAudit:
             known: Collection[str] = frozenset()
             for state in history.states:
                 noted = read_noted(state)
-                for move in noted.difference(known):
+                is_ours = state.agent.startswith(self._agent)
+                for move in noted.difference(known) if is_ours else ():
                     at, _ = self.first_named.get(move, (math.inf, None))
                     if at > state.asked:
                         yield f"{move}: its note was written to {node}, and no history had named it before"
@@ -240,4 +250,5 @@ def _list_evictions(calls: Iterable[Call]) -> Iterator[SentEviction]:
         options = call.body.get("deleteOptions", {})
         if call.resource == EVICTIONS and "dryRun" not in options:
             annotations = call.body.get("metadata", {}).get("annotations", {})
-            yield SentEviction(call, annotations.get(_MOVE, ""), options["preconditions"]["uid"])
+            uid = options.get("preconditions", {}).get("uid", "")
+            yield SentEviction(call, annotations.get(_MOVE, ""), uid)
