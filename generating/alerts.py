@@ -214,6 +214,13 @@ ALERTS = (
         " new clusters.",
     ),
     Alert(
+        "ReberthMembersLost",
+        f"max {by()} (reberth_federation_loss_brake) > 0",
+        "0m",
+        "So many members seem to be lost that nobody is driven out of any",
+        "Check whether the hub is cut off. After members.brake.longest they count as lost.",
+    ),
+    Alert(
         "ReberthRebalanceStuck",
         f"max {by('reason')} (reberth_federation_rebalance_waiting_workloads"
         '{reason=~"BindingUnreadable|Scheduler|Unschedulable"}) > 0',
