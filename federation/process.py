@@ -167,7 +167,7 @@ class Federation:
                 lambda: FailbackController(hub, settings.failback, scheduler.see_fleet, decide_triggered),
             ),
             (switches.tainting, lambda: TaintingController(hub, causes, settings.tainting)),
-            (switches.graceful, lambda: GracefulController(hub, causes, settings.graceful)),
+            (switches.graceful, lambda: GracefulController(hub, index, causes, settings.graceful)),
         ]
         return [make() for is_on, make in makers if is_on]
 

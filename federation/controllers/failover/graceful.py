@@ -1,13 +1,15 @@
 """Ends graceful evictions: an old copy goes when its replacements are healthy, or after its grace period.
 
-Watches bindings with eviction tasks, and Clusters. Writes spec.gracefulEvictionTasks, spec.clusters if a task
-is withdrawn because its cause is gone, and the condition Failover where a lost member holds a new copy back.
-Asks failover/eviction_tasks and failover/eviction_causes.
+Watches bindings with eviction tasks, their Works, and Clusters. Writes spec.gracefulEvictionTasks,
+spec.clusters if a task is withdrawn because its cause is gone, and the condition Failover where a lost member
+holds a new copy back. Asks failover/eviction_tasks and failover/eviction_causes.
 """
 
 from typing import Any
 
-from federation.api import GracefulEvictionTask, ResourceBinding
+from msgspec.structs import replace
+
+from federation.api import WORK_API_VERSION, Cluster, GracefulEvictionTask, ResourceBinding
 from federation.failover.eviction_causes import EvictionCauses
 from federation.failover.eviction_tasks import (
     Patience,
@@ -16,10 +18,12 @@ from federation.failover.eviction_tasks import (
     write_assessment,
 )
 from federation.hub.hub import Hub, refer_to
+from federation.hub.work_index import WorkIndex
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.membership.cluster_status import is_member_ready
 from federation.objects import resources
-from federation.objects.names import Key
+from federation.objects.names import Key, binding_of
+from federation.propagation.aggregation import read_copies
 from federation.propagation.binding import template_of
 from reberth.cluster.kinds import Resource
 from reberth.records import ObjectMeta
@@ -37,8 +41,12 @@ class GracefulSettings(QueueSettings, frozen=True):
 
 
 class GracefulController:
-    def __init__(self, hub: Hub, causes: EvictionCauses, settings: GracefulSettings) -> None:
+    def __init__(
+        self, hub: Hub, index: WorkIndex, causes: EvictionCauses, settings: GracefulSettings
+    ) -> None:
         self._hub = hub
+        self._index = index
+        self._shapes: dict[str, object] = {}
         self._causes = causes
         self._settings = settings
         self._queue = WorkQueue("graceful", self._reconcile, settings)
@@ -46,16 +54,24 @@ class GracefulController:
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         if resource in resources.ALL_BINDINGS and record.spec.graceful_eviction_tasks:
             self._queue.add(resources.key_of(resource, record))
+        elif resource is resources.WORKS and (key := binding_of(record.metadata, WORK_API_VERSION)):
+            binding = self._hub.find_binding(key)
+            if binding is not None and binding.spec.graceful_eviction_tasks:
+                self._queue.add(key)
         elif resource is resources.CLUSTERS:
-            self._queue_evicted()
+            name = record.metadata.name
+            shape = None if self._hub.find(resource, "", name) is None else _shape_of(record)
+            if self._shapes.get(name) != shape:
+                self._shapes[name] = shape
+                self._queue_evicted(name)
 
     async def run(self) -> None:
         await self._queue.run()
 
-    def _queue_evicted(self) -> None:
-        """The readiness and the taints of a member matter to every eviction in progress."""
+    def _queue_evicted(self, cluster: str) -> None:
+        """The readiness and the taints of a member matter to the evictions from it and to it."""
         for key, binding in self._hub.list_bindings():
-            if binding.spec.graceful_eviction_tasks:
+            if binding.spec.graceful_eviction_tasks and cluster in _list_concerned(binding):
                 self._queue.add(key)
 
     async def _reconcile(self, key: Key) -> float | None:
@@ -63,9 +79,13 @@ class GracefulController:
         binding = self._hub.find_binding(key)
         if binding is None or binding.metadata.deletion_timestamp is not None:
             return None
-        clusters, now = self._hub.cache.of(resources.CLUSTERS.kind).rows(), self._hub.clock()
+        named = (self._hub.find(resources.CLUSTERS, "", name) for name in _list_concerned(binding))
+        clusters, now = [each for each in named if each is not None], self._hub.clock()
+        said = {each.cluster_name: each for each in binding.status.aggregated_status or ()}
+        said |= {each.cluster_name: each for each in read_copies(self._index.of(key))}
+        newest = replace(binding.status, aggregated_status=tuple(said.values()))
         found = review_tasks(
-            binding,
+            replace(binding, status=newest),
             ready={each.metadata.name for each in clusters if is_member_ready(each)},
             calm={each.metadata.name for each in clusters if self._causes.find(binding, each) is None},
             patience=Patience(self._settings.timeout, self._settings.fence_after),
@@ -86,6 +106,18 @@ class GracefulController:
         template = refer_to(template_of(binding), ObjectMeta(uid=binding.spec.resource.uid))
         for regarding in (refer_to(key, binding.metadata), template):
             self._hub.recorder.record(regarding, reason=reason, note=note, action=_ACTION)
+
+
+def _list_concerned(binding: ResourceBinding) -> set[str]:
+    """List the clusters that a workload leaves and those that it is in."""
+    leaving = {task.from_cluster for task in binding.spec.graceful_eviction_tasks or ()}
+    return leaving | {target.name for target in binding.spec.clusters or ()}
+
+
+def _shape_of(cluster: Cluster) -> object:
+    """Return all of a cluster that evictions depend on: most reports change none of it."""
+    meta = cluster.metadata
+    return meta.uid, meta.deletion_timestamp, cluster.spec.taints, is_member_ready(cluster)
 
 
 def _explain(task: GracefulEvictionTask) -> str:

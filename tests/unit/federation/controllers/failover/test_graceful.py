@@ -10,6 +10,7 @@ from federation.api import Cluster, ResourceBinding
 from federation.controllers.failover.graceful import GracefulController, GracefulSettings
 from federation.failover.eviction_causes import EvictionCauses
 from federation.failover.eviction_tasks import PRODUCER
+from federation.hub.work_index import WorkIndex
 from federation.objects import resources
 from federation.objects.conditions import find_condition
 from reberth.values.duration import Duration
@@ -47,7 +48,8 @@ class EvictionHub(FakeHub):
     def __init__(self, *members: Cluster, fence: float | None = None) -> None:
         super().__init__(resources.BINDINGS, resources.CLUSTERS)
         settings = GracefulSettings(fence_after=None if fence is None else Duration(fence))
-        self.controllers = [GracefulController(self.hub, EvictionCauses(self.hub.clock), settings)]
+        causes, index = EvictionCauses(self.hub.clock), WorkIndex(self.hub)
+        self.controllers = [GracefulController(self.hub, index, causes, settings)]
         for each in members or (member("m1", taints=(OUT,)), member("m2")):
             self.put(resources.CLUSTERS, each)
 
