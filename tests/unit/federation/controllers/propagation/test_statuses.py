@@ -1,0 +1,128 @@
+"""Statuses of copies against a fake hub that records its writes."""
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+from msgspec.structs import replace
+
+from federation.api import ResourceBinding
+from federation.controllers.propagation.statuses import StatusesController, StatusSettings
+from federation.hub.hub import Controller
+from federation.hub.work_index import WorkIndex
+from federation.objects import resources
+from federation.objects.resources import HeldWork
+from federation.objects.template import Object
+from federation.propagation.works import write_work
+from tests.support.federation.fake_hub import FakeHub
+from tests.support.federation.objects import WEB, claimed_binding, given, template, work
+
+pytestmark = pytest.mark.looptime
+DEPLOYMENTS = next(each for each in resources.TEMPLATES if each.kind.name == "Deployment")
+
+
+class StatusHub(FakeHub):
+    def __init__(self) -> None:
+        super().__init__(resources.BINDINGS, resources.WORKS, *resources.TEMPLATES)
+        index = WorkIndex(self.hub)
+        self.controllers = [
+            cast("Controller", index),
+            StatusesController(self.hub, index, StatusSettings()),
+        ]
+
+    async def wait_for_turn(self) -> None:
+        """Every call has its turn at once."""
+
+    async def run(self, seconds: float = 1) -> None:
+        task = asyncio.create_task(self.controllers[1].run())
+        await asyncio.sleep(seconds)
+        task.cancel()
+        await asyncio.wait([task])
+
+    async def merge(self, resource: Any, name: str, patch: Object, **more: Any) -> Any:
+        """Only record what is written to templates: they are kept as bytes, and no test reads them again."""
+        if resource is not DEPLOYMENTS:
+            return await super().merge(resource, name, patch, **more)
+        self.patches.append((name, more.get("subresource") or "spec", patch))
+        return self.cache.of(DEPLOYMENTS.kind).named("default", name)
+
+    @property
+    def binding(self) -> ResourceBinding:
+        found: ResourceBinding | None = self.cache.of(resources.BINDINGS.kind).named(
+            "default", "web-deployment"
+        )
+        assert found is not None
+        return found
+
+    @property
+    def told(self) -> list[tuple[str, Object]]:
+        """What was written of the template's status."""
+        return [(name, patch["status"]) for name, _, patch in self.patches if name == "web"]
+
+
+def bound() -> ResourceBinding:
+    one = claimed_binding(clusters=given(m1=2, m2=1), replicas=3)
+    return replace(one, spec=replace(one.spec, resource=replace(one.spec.resource, uid="uid-web")))
+
+
+def reported(cluster: str, replicas: int, *, applied: bool = True) -> HeldWork:
+    wire = write_work(WEB, bound(), template(), cluster, replicas)
+    condition = {"type": "Applied", "status": str(applied), "reason": "R", "message": "too large"}
+    status = {"replicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas}
+    identifier = {"version": "v1", "kind": "Deployment", "name": "web", "ordinal": 0}
+    told = [{"identifier": identifier, "status": status, "health": "Healthy"}]
+    made = work(wire, conditions=[condition], manifestStatuses=told)
+    return replace(made, metadata=replace(made.metadata, uid=cluster))
+
+
+async def test_what_the_members_report_is_summed_up_on_the_hub_in_one_write_each() -> None:
+    hub = StatusHub()
+    hub.put(DEPLOYMENTS, template())
+    hub.put(resources.BINDINGS, bound())
+    for name, count in (("m1", 2), ("m2", 1)):
+        hub.put(resources.WORKS, reported(name, count))
+    await hub.run()
+    copies = hub.binding.status.aggregated_status or ()
+    assert [(each.cluster_name, each.applied, each.health) for each in copies] == [
+        ("m1", True, "Healthy"),
+        ("m2", True, "Healthy"),
+    ]
+    ((name, status),) = hub.told
+    assert (name, status["replicas"], status["availableReplicas"]) == ("web", 3, 3)
+    assert len(hub.patches) == 2
+
+
+async def test_a_member_that_has_not_reported_is_waited_for_but_not_for_ever() -> None:
+    hub = StatusHub()
+    hub.put(DEPLOYMENTS, template())
+    hub.put(resources.BINDINGS, bound())
+    hub.put(resources.WORKS, reported("m1", 2))
+    running = asyncio.create_task(hub.run(20))
+    await asyncio.sleep(4)
+    assert not hub.patches
+    await running
+    assert [each.cluster_name for each in hub.binding.status.aggregated_status or ()] == ["m1"]
+    (condition,) = hub.binding.status.conditions or ()
+    assert (condition.type, condition.status) == ("FullyApplied", "False")
+
+
+async def test_why_a_member_has_refused_a_copy_is_told() -> None:
+    hub = StatusHub()
+    hub.put(DEPLOYMENTS, template())
+    hub.put(resources.BINDINGS, bound())
+    hub.put(resources.WORKS, reported("m1", 2))
+    hub.put(resources.WORKS, reported("m2", 0, applied=False))
+    await hub.run()
+    _, second = hub.binding.status.aggregated_status or ()
+    assert (second.applied, second.applied_message) == (False, "too large")
+
+
+async def test_the_status_of_another_object_of_that_name_is_left_alone() -> None:
+    hub = StatusHub()
+    hub.put(DEPLOYMENTS, template(uid="younger"))
+    hub.put(resources.BINDINGS, bound())
+    for name, count in (("m1", 2), ("m2", 1)):
+        hub.put(resources.WORKS, reported(name, count))
+    await hub.run()
+    assert hub.binding.status.aggregated_status
+    assert not hub.told
