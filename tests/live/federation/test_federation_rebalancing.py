@@ -253,6 +253,18 @@ async def test_story_4_the_primary_takes_over_before_the_backup_lets_go(federati
     )
 
 
+async def test_a_changed_policy_takes_no_pod_away_before_its_replacement_is_ready(federation: Place) -> None:
+    await propagate(federation, "edited", 3, clusterAffinity={"clusterNames": ["member1"]})
+    async with counting(federation.clusters, "edited") as pods:
+        await pods.become({"member1": 3})
+        pods.fewest = 3
+        placement = {"clusterAffinity": {"clusterNames": ["member2"]}}
+        await federation.hub.patch(f"{POLICIES}/edited", {"spec": {"placement": placement}})
+        await pods.become({"member2": 3})
+        assert pods.fewest == 3
+    await settled(federation, "edited", {"member2": 3})
+
+
 async def test_workloads_with_failback_return_one_after_the_other(
     federation: Place,
 ) -> None:
