@@ -106,3 +106,20 @@ async def test_a_trigger_is_written_with_its_decision() -> None:
     assert patch["spec"]["rescheduleTriggeredAt"] == write_time(NOW)
     assert patch["metadata"]["annotations"] == {"noted": "yes"}
     assert patch["metadata"]["resourceVersion"] != "5"
+
+
+@pytest.mark.parametrize(("said", "seconds"), [({}, 60), ({"handoverTimeoutSeconds": 30}, 30)])
+async def test_the_policy_says_how_long_new_copies_may_take_unless_the_rebalancer_does(
+    said: Object, seconds: int
+) -> None:
+    hub = RebalancerHub()
+    failover = {"handover": {"timeoutSeconds": 60}}
+    one = claimed_binding(name="a-deployment", clusters=given(m1=3), failover=failover, status=DONE)
+    hub.put(resources.BINDINGS, one)
+    workload = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "a"}
+    meta = {"name": "all", "uid": "r", "creationTimestamp": write_time(NOW), "generation": 1}
+    wanted = {"metadata": meta, "spec": {"workloads": [workload], **said}}
+    hub.put(resources.REBALANCERS, msgspec.convert(wanted, WorkloadRebalancer))
+    await stop(await running(hub))
+    (patch,) = [patch for name, _, patch in hub.patches if name == "a-deployment"]
+    assert patch["spec"]["handover"]["timeoutSeconds"] == seconds
