@@ -42,7 +42,8 @@ async def test_a_divided_workload_is_divided_again_when_a_late_member_speaks(
     alone = await eventually(hub, path, lambda one: shares(one) == {"member1": 4}, within=WITHIN)
     assert alone["metadata"]["annotations"][UNREPORTED_CLUSTERS] == "member2"
 
-    kept = {"metadata": {"name": "member2"}, "data": secret["data"]}
+    marks = secret["metadata"]["annotations"]  # they say to which Cluster it belongs
+    kept = {"metadata": {"name": "member2", "annotations": marks}, "data": secret["data"]}
     await hub.create(SECRETS, kept)
     both = await eventually(hub, path, lambda one: shares(one) == {"member1": 2, "member2": 2}, within=WITHIN)
     assert UNREPORTED_CLUSTERS not in both["metadata"]["annotations"]
