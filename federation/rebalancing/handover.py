@@ -118,6 +118,12 @@ def review_handover(
     return Return(origin) if _would_stay(binding, said, fleet(), now=now) else Hold()
 
 
+def is_overdue(binding: ResourceBinding, *, now: float) -> bool:
+    """Tell whether old copies are kept although the time is over: that may last, and nobody waits for it."""
+    said = binding.spec.handover
+    return said is not None and bool(said.clusters) and _read_until(binding, said) < now
+
+
 def write_handover_end(binding: ResourceBinding) -> dict[str, Any]:
     """Return the merge patch that ends the handover: the new copies are there, or the old ones are let go."""
     return {

@@ -27,7 +27,7 @@ from federation.rebalancing.failback import (
     is_returning,
     wants_failback,
 )
-from federation.rebalancing.handover import set_timeout
+from federation.rebalancing.handover import is_overdue, set_timeout
 from federation.rebalancing.triggers import choose_trigger, is_triggered, with_trigger, write_trigger
 from federation.scheduling import Fleet
 from reberth.cluster.kinds import Resource
@@ -127,4 +127,6 @@ class FailbackController:
         if binding is None:
             return False
         asked = self._asked.get(key)
+        if is_overdue(binding, now=self._hub.clock()):
+            return False
         return is_returning(binding) or (asked is not None and not is_triggered(binding, asked))

@@ -1,5 +1,6 @@
 """Failback against a fake hub that records its writes."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -40,22 +41,43 @@ def away(name: str, placement: dict[str, Any]) -> ResourceBinding:
     )
 
 
+class ReturningHub(FakeHub):
+    """The scheduler and failback; m1 has so much room."""
+
+    def __init__(self, *, cpu: str, at_once: int = 10) -> None:
+        super().__init__(resources.BINDINGS, resources.CLUSTERS)
+        scheduler = SchedulerController(self.hub, SchedulerSettings())
+        settings = FailbackSettings(at_once=at_once)
+        see, decide = scheduler.see_fleet, scheduler.decide_triggered
+        self.controllers = [scheduler, FailbackController(self.hub, settings, see, decide)]
+        for one in (member("m1", cpu=cpu), member("m2", cpu="99")):
+            self.put(resources.CLUSTERS, one)
+
+    @property
+    def home(self) -> list[ResourceBinding]:
+        bindings: list[ResourceBinding] = list(self.cache.of(resources.BINDINGS.kind).rows())
+        return [one for one in bindings if [each.name for each in one.spec.clusters or ()] == ["m1"]]
+
+
 @pytest.mark.parametrize("placement", [DUPLICATED, weighted(m1=1, m2=1)], ids=["duplicated", "weighted"])
 async def test_no_more_workloads_return_than_fit(placement: dict[str, Any]) -> None:
     """Nobody looks for room where replicas are not divided by it, so failback has to."""
-    hub = FakeHub(resources.BINDINGS, resources.CLUSTERS)
-    scheduler = SchedulerController(hub.hub, SchedulerSettings())
-    failback = FailbackController(
-        hub.hub, FailbackSettings(), scheduler.see_fleet, scheduler.decide_triggered
-    )
-    hub.controllers = [scheduler, failback]
-    for one in (member("m1", cpu="4"), member("m2", cpu="99")):
-        hub.put(resources.CLUSTERS, one)
+    hub = ReturningHub(cpu="4")
     for name in ("a", "b", "c"):
         hub.put(resources.BINDINGS, away(name, placement))
     await hub.run(60)
-    bindings: list[ResourceBinding] = list(hub.cache.of(resources.BINDINGS.kind).rows())
-    home = [one for one in bindings if [each.name for each in one.spec.clusters or ()] == ["m1"]]
-    assert len(home) == 1
-    assert home[0].spec.handover is not None
-    assert [each.name for each in home[0].spec.handover.clusters or ()] == ["m2"]
+    (home,) = hub.home
+    assert home.spec.handover is not None
+    assert [each.name for each in home.spec.handover.clusters or ()] == ["m2"]
+
+
+async def test_workloads_that_stay_in_both_places_do_not_keep_others_from_returning() -> None:
+    """Nothing gets ready in m1, and nobody ends a handover here."""
+    hub = ReturningHub(cpu="99", at_once=1)
+    for name in ("a", "b"):
+        hub.put(resources.BINDINGS, away(name, DUPLICATED))
+    running = asyncio.create_task(hub.run(700))
+    await asyncio.sleep(500)
+    assert len(hub.home) == 1
+    await running
+    assert len(hub.home) == 2
