@@ -20,7 +20,7 @@ from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.membership.kubeconfig import write_kubeconfig
 from federation.objects import resources
 from federation.objects.cache import NotifyingCache
-from federation.objects.names import Key
+from federation.objects.names import MANAGED, Key
 from federation.objects.template import ResourceTemplate
 from reberth.client.access import Access
 from reberth.client.api import ApiSettings
@@ -38,7 +38,8 @@ log = Log(__name__)
 # Versions of Kubernetes differ in the requests of a pod that is being resized; that does not matter here.
 _VERSION = (1, 36)
 PUSH = "Push"
-_MIRRORED: tuple[Resource[Any], ...] = (*resources.TEMPLATES, NODES, PODS)
+_OURS = {"labelSelector": f"{MANAGED}=true"}
+"""The copies. A member may have any number of other objects, of any size; they do not concern us."""
 
 Listener = Callable[[str, ResourceTemplate | None], None]
 
@@ -59,7 +60,10 @@ class SessionSettings(QueueSettings, frozen=True):
 
 @dataclass(frozen=True)
 class Session:
-    """A client and a cache of one member; `listed` is set once the cache is synced."""
+    """A client and a cache of one member; `listed` is set once the cache is synced.
+
+    The cache has the objects that carry our label, and of nodes and pods what tells the room.
+    """
 
     api: ObjectApi
     cache: NotifyingCache
@@ -171,8 +175,14 @@ class Sessions:
             session = Session(api, cache, asyncio.Event())
             self.problems.pop(name, None)
             self._open[name] = session
-            async with mirroring(api, cache, _MIRRORED, settings=self._settings.watch, server=name) as mirror:
-                for watcher in mirror.watchers.values():
+            watch = self._settings.watch
+            async with (
+                mirroring(
+                    api, cache, resources.TEMPLATES, settings=watch, selection=_OURS, server=name
+                ) as ours,
+                mirroring(api, cache, (NODES, PODS), settings=watch, server=name) as room,
+            ):
+                for watcher in (*ours.watchers.values(), *room.watchers.values()):
                     await watcher.answered()
                 session.listed.set()
                 log.info("member caches synced", cluster=name)
@@ -181,7 +191,8 @@ class Sessions:
                     self._hub.catalog.learned,
                     api,
                     cache,
-                    settings=self._settings.watch,
+                    settings=watch,
+                    selection=_OURS,
                     listed=lambda: self._announce(name, None),
                     server=name,
                 )

@@ -1,17 +1,14 @@
 """The federation as a process: its pages, its enabled controllers, and leader election."""
 
-import asyncio
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import aiohttp
 import pytest
 import pytest_asyncio
 
 from localcluster.client import Object
-from localcluster.cluster import Cluster
-from localcluster.host.ports import HOST
+from tests.live.support.federation_pages import WITHIN, read_page, wait_for_page
 from tests.live.support.hub_and_members import Place, deployment, eventually, federated, policy
 from tests.live.support.hub_paths import BINDINGS, DEPLOYMENTS, POLICIES
 
@@ -19,7 +16,6 @@ pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/reberth-federation"
 STEPS = r'karmada_scheduler_scheduling_algorithm_duration_seconds_count{schedule_step="(\w+)"} (\S+)'
-WITHIN = 60.0
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -87,19 +83,3 @@ def has_scheduled(binding: Object) -> bool:
 
 def is_held(lease: Object) -> bool:
     return bool(lease and lease["spec"].get("holderIdentity"))
-
-
-async def read_page(cluster: Cluster, path: str, *, number: int = 0) -> str:
-    """Nothing unless it answers with 200."""
-    async with aiohttp.ClientSession() as session:
-        try:
-            async with session.get(f"http://{HOST}:{cluster.spare_port(number)}{path}") as answer:
-                return await answer.text() if answer.status == 200 else ""
-        except aiohttp.ClientError:
-            return ""
-
-
-async def wait_for_page(cluster: Cluster, path: str, *, number: int = 0, saying: str = "") -> None:
-    async with asyncio.timeout(WITHIN):
-        while not (text := await read_page(cluster, path, number=number)) or saying not in text:
-            await asyncio.sleep(0.05)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from tests.live.support.federation_pages import wait_for_page
 from tests.live.support.hub_and_members import (
     MEMBERS,
     Place,
@@ -114,6 +115,29 @@ async def test_a_foreign_change_is_put_back_and_a_foreign_object_is_left_alone(f
     )
     await eventually(two, f"{DEPLOYMENTS}/shop", lambda found: found is None)
     assert (await one.get(f"{DEPLOYMENTS}/shop"))["spec"]["replicas"] == 7
+
+
+async def test_only_copies_are_held_and_one_that_lost_its_label_is_decided_anew(federation: Place) -> None:
+    hub, (one, _) = federation.hub, federation.members.values()
+    maps = "/api/v1/namespaces/default/configmaps"
+    for number in range(20):
+        await one.create(maps, {"metadata": {"name": f"theirs{number}"}, "data": {"much": "x" * 10_000}})
+    chosen = policy("quay", clusterAffinity={"clusterNames": ["member1"]})
+    chosen["spec"]["resourceSelectors"] = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "quay"}]
+    await hub.create(maps, {"metadata": {"name": "quay"}, "data": {"owner": "ours"}})
+    await hub.create(POLICIES, chosen)
+    await eventually(one, f"{maps}/quay", bool)
+    held = 'reberth_watch_objects{resource="configmaps",server="member1"} 1.0'
+    await wait_for_page(federation.cluster, "/metrics", saying=held)
+    unlabelled = {"metadata": {"labels": {"karmada.io/managed": None}}, "data": {"owner": "theirs"}}
+    await one.patch(f"{maps}/quay", unlabelled)
+    await eventually(hub, f"{BINDINGS}/quay-configmap", lambda found: "not managed by" in str(found))
+    assert (await one.get(f"{maps}/quay"))["data"] == {"owner": "theirs"}
+    await hub.patch(f"{POLICIES}/quay", {"spec": {"conflictResolution": "Overwrite"}})
+    await eventually(one, f"{maps}/quay", lambda found: found["data"] == {"owner": "ours"})
+    await wait_for_page(federation.cluster, "/metrics", saying=held)
+    await hub.delete(f"{POLICIES}/quay")
+    await hub.delete(f"{maps}/quay")
 
 
 async def be_healthy(client: Any, name: str, count: int) -> None:
