@@ -1,12 +1,13 @@
 """Syncing a Work to its member: conflicts, changes since the last write, and the reported status."""
 
 import hashlib
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from federation.api import ManifestStatus
-from federation.objects.conditions import put_condition
+from federation.objects.conditions import find_condition, put_condition
 from federation.objects.health import find_health
 from federation.objects.names import (
     MANAGED,
@@ -33,6 +34,12 @@ _SUCCESS = ("AppliedSuccessful", "Manifest has been successfully applied")
 _FAILURE = "AppliedFailed"
 _RBAC, _ROLE_BINDINGS = "rbac.authorization.k8s.io", ("ClusterRoleBinding", "RoleBinding")
 _BOOTSTRAPPING, _DEFAULTS = "kubernetes.io/bootstrapping", "rbac-defaults"
+DISPATCHING, CONTESTED = "Dispatching", "Contested"
+_REFUSED = "refused without a reason"
+_SUSPENDED = ("SuspendDispatching", "Work dispatching is in a suspended state.")
+_DISPATCHED = ("Dispatching", "Work is being dispatched to member clusters.")
+_CHANGED_BACK = "ChangedBack"
+_CALM = ("Calm", "Nothing in the member changes the copy back.")
 _RETAIN = "resourcetemplate.karmada.io/retain-replicas"
 
 
@@ -44,13 +51,25 @@ class AppliedManifest(NamedTuple):
     mark: str
 
 
-def read_manifest(work: HeldWork) -> Object | None:
-    """Return the manifest of a Work with its labels and annotations; None if it is missing or invalid."""
-    manifests = read_manifests(work)
-    if not manifests or not isinstance(manifests[0], dict):
-        return None
-    manifest: Object = manifests[0]
-    metadata = manifest.get("metadata")
+class ManifestOutcome(NamedTuple):
+    """What became of one manifest: its object, or why it could not be applied."""
+
+    target: Key
+    plural: str
+    found: ResourceTemplate | None
+    problem: str | None
+    uid: str = ""
+    """The uid of its template on the hub."""
+    is_contested: bool = False
+
+
+def list_manifests(work: HeldWork) -> list[Object | None]:
+    """Return the manifests of a Work with its labels and annotations; None for one that names no object."""
+    return [_complete(work, each) for each in read_manifests(work)] or [None]
+
+
+def _complete(work: HeldWork, manifest: Any) -> Object | None:  # noqa: ANN401 - any JSON
+    metadata = manifest.get("metadata") if isinstance(manifest, dict) else None
     if not isinstance(metadata, dict) or not metadata.get("name"):
         return None
     meta = work.metadata
@@ -63,9 +82,8 @@ def read_manifest(work: HeldWork) -> Object | None:
     return {**manifest, "metadata": {**metadata, "labels": labels, "annotations": annotations}}
 
 
-def uid_of_template(work: HeldWork) -> str:
-    manifest = read_manifest(work)
-    return str(manifest["metadata"]["annotations"].get(TEMPLATE_UID, "")) if manifest else ""
+def uid_of_template(manifest: Object) -> str:
+    return str(manifest["metadata"]["annotations"].get(TEMPLATE_UID, ""))
 
 
 def key_of_manifest(manifest: Object) -> Key:
@@ -186,20 +204,62 @@ def explain_rejection(error: ApiError, target: Key) -> str:
 
 
 def change_work_status(
-    work: HeldWork, key: Key, plural: str, found: ResourceTemplate | None, problem: str | None, *, now: float
+    work: HeldWork, outcomes: Sequence[ManifestOutcome], *, now: float, is_suspended: bool = False
 ) -> Object | None:
-    """Return the merge patch of a Work's status; None if nothing changes."""
-    reason, message = (_FAILURE, problem) if problem else _SUCCESS
-    wanted = Condition(type=APPLIED, status=str(problem is None), reason=reason, message=message)
+    """Return the merge patch of a Work's status; None if nothing changes.
+
+    While dispatching is suspended nothing is applied, but the state of the copies is told on.
+    """
     status: Object = {}
-    if conditions := put_condition(work.status.conditions, wanted, now=now):
+    has, conditions = work.status.conditions, None
+    for wanted in _list_conditions(has, outcomes, is_suspended=is_suspended):
+        if changed := put_condition(has, wanted, now=now):
+            has, conditions = msgspec.convert(changed, tuple[Condition, ...]), changed
+    if conditions:
         status["conditions"] = conditions
-    statuses = [_describe(key, plural, found)] if found is not None else []
+    statuses = [
+        _describe(ordinal, each.target, each.plural, each.found)
+        for ordinal, each in enumerate(outcomes)
+        if each.found is not None
+    ]
     if statuses != [_read(each) for each in work.status.manifest_statuses or ()]:
         status["manifestStatuses"] = statuses
     if not status:
         return None
     return {"metadata": {"resourceVersion": work.metadata.resource_version}, "status": status}
+
+
+def _list_conditions(
+    has: tuple[Condition, ...] | None, outcomes: Sequence[ManifestOutcome], *, is_suspended: bool
+) -> Iterator[Condition]:
+    """Yield the conditions that the outcomes call for; of the last two only what has ever been otherwise."""
+    if not is_suspended:
+        problem = _explain(outcomes)
+        reason, message = (_FAILURE, problem) if problem else _SUCCESS
+        yield Condition(type=APPLIED, status=str(not problem), reason=reason, message=message)
+    if is_suspended or find_condition(has, DISPATCHING):
+        reason, message = _SUSPENDED if is_suspended else _DISPATCHED
+        yield Condition(type=DISPATCHING, status=str(not is_suspended), reason=reason, message=message)
+    contested = [str(each.target) for each in outcomes if each.is_contested]
+    if contested or find_condition(has, CONTESTED):
+        reason, message = (_CHANGED_BACK, _name_contested(contested)) if contested else _CALM
+        yield Condition(type=CONTESTED, status=str(bool(contested)), reason=reason, message=message)
+
+
+def _name_contested(contested: Sequence[str]) -> str:
+    return (
+        f"{', '.join(contested)}: something in the member changes it back as soon as it is applied; "
+        "it is applied after pauses that double"
+    )
+
+
+def _explain(outcomes: Sequence[ManifestOutcome]) -> str:
+    """Say which manifests are not applied, and why; "" if all are."""
+    problems = [each for each in outcomes if each.problem is not None]
+    if len(outcomes) == 1:
+        return "".join(each.problem or _REFUSED for each in problems)
+    named = "; ".join(f"{each.target}: {each.problem or _REFUSED}" for each in problems)
+    return f"{len(problems)} of {len(outcomes)} manifests are not applied: {named}" if problems else ""
 
 
 def _read(status: ManifestStatus) -> Object:
@@ -217,10 +277,10 @@ def _tell_generations(group: str, found: ResourceTemplate) -> Object:
     return {**generations, OF_TEMPLATE: int(of_template)} if of_template.isdecimal() else generations
 
 
-def _describe(key: Key, plural: str, found: ResourceTemplate) -> Object:
+def _describe(ordinal: int, key: Key, plural: str, found: ResourceTemplate) -> Object:
     group, _, version = key.api_version.rpartition("/")
     identifier = {
-        "ordinal": 0,
+        "ordinal": ordinal,
         "group": group,
         "version": version,
         "kind": key.kind,

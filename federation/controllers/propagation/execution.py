@@ -1,60 +1,68 @@
-"""Applies Works: the manifest of a Work is applied in its member, kept so, and deleted with the Work.
+"""Applies Works: the manifests of a Work are applied in its member, kept so, and deleted with the Work.
 
 Watches Works, and the copies in the members. Writes copies and their namespaces in the members, and status
 and finalizer of Works. Asks propagation/work_sync; hub/member_apply makes the calls.
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from federation.api import Cluster
 from federation.hub.call_priority import Urgency
 from federation.hub.hub import Hub, refer_to
 from federation.hub.member_apply import apply_to_member, delete_from_member, read_from_member
 from federation.hub.sessions import Session, Sessions
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
+from federation.objects.contests import Contests
 from federation.objects.names import EXECUTION_FINALIZER, Key, cluster_of_works, namespace_of_works
 from federation.objects.resources import HeldWork
 from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.work_sync import (
     AppliedManifest,
+    ManifestOutcome,
     change_work_status,
     digest,
     explain_rejection,
     find_conflict,
-    find_foreign_role,
     is_as_written,
     is_managed,
-    key_of_bound_role,
     key_of_manifest,
+    list_manifests,
     mark_of,
     omit_retained_replicas,
-    read_manifest,
     uid_of_template,
     work_of,
 )
 from reberth.client.events import WARNING
 from reberth.cluster.kinds import Resource
+from reberth.records import ObjectReference
 from reberth.values import errors
 from reberth.values.duration import Duration
+from reberth.values.timestamp import parse_time
 
 _SYNC_FAILED, _SYNC = "SyncFailed", "Sync"
+_NOT_DELETED, _LEFT, _DELETE = "DeletionRefused", "CopyLeftBehind", "Delete"
 _REFUSALS = (errors.BadRequest, errors.Forbidden, errors.NotFound, errors.Invalid, errors.Conflict)
 
 
-class _Outcome(NamedTuple):
-    """The outcome of a Work: its object, or why it could not be applied."""
+class _Outcomes(NamedTuple):
+    """What became of the manifests of a Work."""
 
-    target: Key
-    plural: str
-    found: ResourceTemplate | None
-    problem: str | None
+    manifests: Sequence[ManifestOutcome]
+    is_suspended: bool = False
+
+    def change(self, work: HeldWork, *, now: float) -> Object | None:
+        return change_work_status(work, self.manifests, now=now, is_suspended=self.is_suspended)
 
 
 class ExecutionSettings(QueueSettings, frozen=True):
     try_again_every: Duration = Duration(30)
     """When to retry a manifest that a member has rejected: the member may have changed."""
     look_whether_gone_every: Duration = Duration(2)
+    leave_copies_after: Duration = Duration(600)
+    """How long the deletion of a copy is tried in a member whose Cluster is being deleted."""
 
 
 class ExecutionController:
@@ -64,8 +72,9 @@ class ExecutionController:
         self._settings = settings
         self._queue = WorkQueue("execution", self._reconcile, settings, urgency=Urgency.PLACING)
         self._reports = WorkQueue("reports", self._report, settings, urgency=Urgency.REPORTING)
-        self._written: dict[Key, AppliedManifest] = {}
-        self._outcomes: dict[Key, _Outcome] = {}
+        self._written: dict[Key, dict[Key, AppliedManifest]] = {}
+        self._outcomes: dict[Key, _Outcomes] = {}
+        self._contests = Contests()
         sessions.listen(self._on_member_change)
 
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
@@ -89,31 +98,85 @@ class ExecutionController:
         work = self._hub.find(resources.WORKS, key.namespace, key.name)
         cluster = cluster_of_works(key.namespace) or ""
         if work is None:
-            self._written.pop(key, None)
-            self._outcomes.pop(key, None)
+            self._forget(key)
             return None
         if work.metadata.deletion_timestamp is not None:
-            return await self._delete_copy(key, work, cluster)
+            return await self._delete_copies(key, work, cluster)
         session = self._sessions.get(cluster)
-        if session is None or not self._sessions.is_usable(cluster) or work.spec.suspend_dispatching:
+        if session is None or not self._sessions.is_usable(cluster):
+            return None
+        if work.spec.suspend_dispatching:
+            outcomes = [self._look(key, manifest, session) for manifest in list_manifests(work)]
+            self._report_later(key, work, _Outcomes(outcomes, is_suspended=True))
             return None
         return await self._put(key, work, session)
 
+    def _forget(self, key: Key) -> None:
+        for target in self._written.pop(key, {}):
+            self._contests.forget((key, target))
+        self._outcomes.pop(key, None)
+
+    def _look(self, key: Key, manifest: Object | None, session: Session) -> ManifestOutcome:
+        """Return what there is of a manifest that is not to be applied."""
+        target = key_of_manifest(manifest) if manifest else None
+        resource = self._hub.catalog.find(target.api_version, target.kind) if target else None
+        if target is None or resource is None:
+            return ManifestOutcome(target or key, "", None, None)
+        found = session.find(resource, target.namespace, target.name)
+        is_ours = found is not None and work_of(found.metadata) == key[2:]
+        return ManifestOutcome(target, resource.name, found if is_ours else None, None)
+
     async def _put(self, key: Key, work: HeldWork, session: Session) -> float | None:
-        """Apply the manifest if the copy is not as written, and report the copy's status."""
-        manifest = read_manifest(work)
+        """Apply each manifest whose copy is not as written, and report the copies' status.
+
+        One that fails keeps none of the others from being applied.
+        """
+        outcomes: list[ManifestOutcome] = []
+        failures: list[errors.ApiError] = []
+        waits: list[float] = []
+        for manifest in list_manifests(work):
+            try:
+                outcome, wait = await self._put_one(key, manifest, session)
+            except errors.ApiError as error:
+                failures.append(error)
+            else:
+                outcomes.append(outcome)
+                waits += [wait] if wait else []
+        if failures:
+            raise failures[0]
+        self._report_later(key, work, _Outcomes(outcomes))
+        return min(waits, default=None)
+
+    async def _put_one(
+        self, key: Key, manifest: Object | None, session: Session
+    ) -> tuple[ManifestOutcome, float | None]:
+        """Apply one manifest; return its outcome, and when to look at it again."""
         target = key_of_manifest(manifest) if manifest else None
         resource = self._hub.catalog.find(target.api_version, target.kind) if target else None
         if manifest is None or target is None or resource is None:
             unknown = target or key
             reason = f"{unknown.kind}: this kind cannot be propagated"
-            self._report_later(key, work, _Outcome(unknown, "", None, reason))
-            return self._settings.try_again_every
+            return ManifestOutcome(unknown, "", None, reason), self._settings.try_again_every
         found, problem = session.find(resource, target.namespace, target.name), None
-        if not is_as_written(self._written.get(key), omit_retained_replicas(manifest, found), found):
-            found, problem = await self._write(key, session, resource, manifest, found=found)
-        self._report_later(key, work, _Outcome(target, resource.name, found, problem))
-        return self._settings.try_again_every if problem else None
+        written = self._written.get(key, {}).get(target)
+        wanted, subject, now = omit_retained_replicas(manifest, found), (key, target), self._hub.clock()
+        if not is_as_written(written, wanted, found):
+            is_put_back = written is not None and written.digest == digest(wanted)
+            wait = self._contests.seconds_left(subject, now=now) if is_put_back else 0.0
+            if not wait:
+                before = found.metadata.resource_version if found else ""
+                found, problem = await self._write(key, session, resource, manifest, found=found)
+                if is_put_back and found is not None and found.metadata.resource_version != before:
+                    self._contests.count(subject, now=now)
+        calm = self._contests.seconds_to_calm(subject, now=now)
+        waits = (
+            self._settings.try_again_every if problem else 0.0,
+            self._contests.seconds_left(subject, now=now) or calm,
+        )
+        outcome = ManifestOutcome(
+            target, resource.name, found, problem, uid_of_template(manifest), is_contested=calm > 0
+        )
+        return outcome, min((each for each in waits if each), default=None)
 
     async def _write(
         self,
@@ -128,46 +191,61 @@ class ExecutionController:
         target = key_of_manifest(manifest)
         if found is None:
             found = await read_from_member(session, resource, target)
-        if conflict := find_conflict(manifest, found) or await self._refuse_role(session, manifest):
+        if conflict := find_conflict(manifest, found):
             return None, conflict
         try:
             there = await apply_to_member(session, resource, manifest, found=found, hub_api=self._hub.api)
         except _REFUSALS as error:
             return found, explain_rejection(error, target)
-        self._written[key] = AppliedManifest(
+        self._written.setdefault(key, {})[target] = AppliedManifest(
             digest(omit_retained_replicas(manifest, found)), there.metadata.uid, mark_of(there.metadata)
         )
         return there, None
 
-    async def _refuse_role(self, session: Session, manifest: Object) -> str | None:
-        """Refuse to grant a role of the member that only has the name of one here."""
-        key = key_of_bound_role(manifest)
-        resource = self._hub.catalog.find(key.api_version, key.kind) if key else None
-        if key is None or resource is None:
-            return None
-        return find_foreign_role(key, await read_from_member(session, resource, key))
-
-    async def _delete_copy(self, key: Key, work: HeldWork, cluster: str) -> float | None:
-        """Delete the copy; release the Work when it is gone, or if its Cluster is gone as well."""
+    async def _delete_copies(self, key: Key, work: HeldWork, cluster: str) -> float | None:
+        """Delete the copies; release the Work when they are gone, or if its Cluster is gone as well."""
+        there = self._hub.find(resources.CLUSTERS, "", cluster)
+        is_left = there is None or there.metadata.deletion_timestamp is not None
         session = self._sessions.get(cluster)
         if session is None or not self._sessions.is_usable(cluster):
-            there = self._hub.find(resources.CLUSTERS, "", cluster)
-            is_left = there is None or there.metadata.deletion_timestamp is not None
             if is_left:
                 await self._release(work)
             return None if is_left else self._settings.look_whether_gone_every
-        manifest = read_manifest(work)
-        target = key_of_manifest(manifest) if manifest else None
-        resource = self._hub.catalog.find(target.api_version, target.kind) if target else None
-        if target and not resource and resources.can_be_propagated(target.api_version, target.kind):
-            return self._settings.look_whether_gone_every
-        if target and resource and not work.spec.preserve_resources_on_deletion:
-            found = await read_from_member(session, resource, target)
-            if found is not None and is_managed(found.metadata) and work_of(found.metadata) == key[2:]:
-                await delete_from_member(session, resource, found)
-                return self._settings.look_whether_gone_every
+        refusals, is_one_left = [], False
+        for manifest in () if work.spec.preserve_resources_on_deletion else list_manifests(work):
+            is_gone, refusal = await self._delete_copy(key, session, manifest)
+            is_one_left = is_one_left or not is_gone
+            refusals += [refusal] if refusal else []
+        if is_one_left and not (is_left and self._is_given_up(work)):
+            for refusal in refusals:
+                self._record(work, _NOT_DELETED, f"{cluster}: {refusal}", there)
+            return self._settings.try_again_every if refusals else self._settings.look_whether_gone_every
+        if is_one_left:
+            note = f"{cluster} is being deleted; what it did not delete in time is left there"
+            self._record(work, _LEFT, "; ".join([note, *refusals]), there)
         await self._release(work)
         return None
+
+    def _is_given_up(self, work: HeldWork) -> bool:
+        deleted_at = parse_time(work.metadata.deletion_timestamp or "")
+        return self._hub.clock() >= deleted_at + self._settings.leave_copies_after
+
+    async def _delete_copy(
+        self, key: Key, session: Session, manifest: Object | None
+    ) -> tuple[bool, str | None]:
+        """Delete one copy if it is ours; return whether it is gone, and why the member refuses."""
+        target = key_of_manifest(manifest) if manifest else None
+        resource = self._hub.catalog.find(target.api_version, target.kind) if target else None
+        if target is None or resource is None:
+            return not (target and resources.can_be_propagated(target.api_version, target.kind)), None
+        try:
+            found = await read_from_member(session, resource, target)
+            if found is None or not is_managed(found.metadata) or work_of(found.metadata) != key[2:]:
+                return True, None
+            await delete_from_member(session, resource, found)
+        except _REFUSALS as error:
+            return False, f"{target}: {explain_rejection(error, target)}"
+        return False, None
 
     async def _release(self, work: HeldWork) -> None:
         left = [each for each in work.metadata.finalizers or () if each != EXECUTION_FINALIZER]
@@ -177,28 +255,40 @@ class ExecutionController:
         except errors.NotFound:
             return
 
-    def _report_later(self, key: Key, work: HeldWork, outcome: "_Outcome") -> None:
-        """Keep the outcome; the reports queue writes it at a lower urgency."""
-        self._outcomes[key] = outcome
-        if change_work_status(work, *outcome, now=self._hub.clock()) is not None:
+    def _report_later(self, key: Key, work: HeldWork, found: _Outcomes) -> None:
+        """Keep the outcomes; the reports queue writes them at a lower urgency."""
+        self._outcomes[key] = found
+        if found.change(work, now=self._hub.clock()) is not None:
             self._reports.add(key)
 
     async def _report(self, key: Key) -> None:
         await self._hub.api.wait_for_turn()
-        work, outcome = self._hub.find(resources.WORKS, key.namespace, key.name), self._outcomes.get(key)
-        if work is None or outcome is None or work.metadata.deletion_timestamp is not None:
+        work, found = self._hub.find(resources.WORKS, key.namespace, key.name), self._outcomes.get(key)
+        if work is None or found is None or work.metadata.deletion_timestamp is not None:
             return
-        status = change_work_status(work, *outcome, now=self._hub.clock())
+        status = found.change(work, now=self._hub.clock())
         if status is None:
             return
         await self._hub.patch(resources.WORKS, work, status, subresource="status")
-        if outcome.problem and "conditions" in status["status"]:
-            self._record_failure(work, outcome.target, outcome.problem)
+        if "conditions" in status["status"]:
+            for outcome in found.manifests:
+                if outcome.problem:
+                    self._record_failure(work, outcome)
 
-    def _record_failure(self, work: HeldWork, key: Key, problem: str) -> None:
+    def _record_failure(self, work: HeldWork, outcome: ManifestOutcome) -> None:
         """Record an Event on the Work and on the template."""
         meta = work.metadata
-        here = Key(resources.WORKS.api_version, resources.WORKS.kind.name, meta.namespace, meta.name)
-        note = f"Failed to sync workload to cluster({cluster_of_works(meta.namespace)}): {problem}"
-        for regarding in (refer_to(here, meta), refer_to(key, type(meta)(uid=uid_of_template(work)))):
+        note = f"Failed to sync workload to cluster({cluster_of_works(meta.namespace)}): {outcome.problem}"
+        for regarding in (_refer_to(work), refer_to(outcome.target, type(meta)(uid=outcome.uid))):
             self._hub.recorder.record(regarding, reason=_SYNC_FAILED, note=note, action=_SYNC, kind=WARNING)
+
+    def _record(self, work: HeldWork, reason: str, note: str, cluster: Cluster | None) -> None:
+        """Record an Event on the Work and on its Cluster."""
+        key = resources.key_of(resources.CLUSTERS, cluster) if cluster else None
+        for regarding in (_refer_to(work), refer_to(key, cluster.metadata) if key and cluster else None):
+            if regarding:
+                self._hub.recorder.record(regarding, reason=reason, note=note, action=_DELETE, kind=WARNING)
+
+
+def _refer_to(work: HeldWork) -> ObjectReference:
+    return refer_to(resources.key_of(resources.WORKS, work), work.metadata)

@@ -8,6 +8,7 @@ from federation.objects.resources import HeldWork
 from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.work_sync import (
     AppliedManifest,
+    ManifestOutcome,
     change_work_status,
     digest,
     explain_rejection,
@@ -18,9 +19,9 @@ from federation.propagation.work_sync import (
     is_missing_namespace,
     key_of_bound_role,
     key_of_manifest,
+    list_manifests,
     mark_of,
     omit_retained_replicas,
-    read_manifest,
     work_of,
 )
 from federation.propagation.works import write_work
@@ -36,7 +37,7 @@ def made(*, conflict: str | None = None, **status: Any) -> HeldWork:
 
 
 def sent(one: HeldWork) -> Object:
-    manifest = read_manifest(one)
+    (manifest,) = list_manifests(one)
     assert manifest is not None
     return manifest
 
@@ -59,7 +60,7 @@ def test_a_sent_manifest_names_its_work() -> None:
 @pytest.mark.parametrize("manifests", [[], [3], [{"kind": "A"}], [{"metadata": {}}], [{"metadata": 1}]])
 def test_a_work_that_holds_no_object_has_nothing_to_send(manifests: Any) -> None:
     wire = {"metadata": {"name": "a"}, "spec": {"workload": {"manifests": manifests}}}
-    assert read_manifest(work(wire)) is None
+    assert list_manifests(work(wire)) == [None]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,7 @@ def test_the_generation_annotation_of_a_copy_is_reported() -> None:
             "status": {"replicas": 2},
         }
     )
-    change = change_work_status(made(), WEB, "deployments", there, None, now=NOW)
+    change = change_work_status(made(), [ManifestOutcome(WEB, "deployments", there, None)], now=NOW)
     assert change is not None
     assert change["status"]["manifestStatuses"][0]["status"] == {
         "replicas": 2,
@@ -153,19 +154,19 @@ def test_the_generation_annotation_of_a_copy_is_reported() -> None:
 
 def test_a_status_is_written_once() -> None:
     there = found(made(), replicas=2, updatedReplicas=2, availableReplicas=2, observedGeneration=4)
-    change = change_work_status(made(), WEB, "deployments", there, None, now=NOW)
+    change = change_work_status(made(), [ManifestOutcome(WEB, "deployments", there, None)], now=NOW)
     assert change is not None
     (status,) = change["status"]["manifestStatuses"]
     assert status["health"] == "Healthy"
     assert status["identifier"]["ordinal"] == 0
     assert change["status"]["conditions"][0]["reason"] == "AppliedSuccessful"
     after = made(**change["status"])
-    assert change_work_status(after, WEB, "deployments", there, None, now=NOW) is None
+    assert change_work_status(after, [ManifestOutcome(WEB, "deployments", there, None)], now=NOW) is None
 
 
 def test_a_problem_is_reported_and_a_deleted_copy_has_no_status() -> None:
     before = made(**change_of(found(made())))
-    change = change_work_status(before, WEB, "deployments", None, "no such kind", now=NOW)
+    change = change_work_status(before, [ManifestOutcome(WEB, "deployments", None, "no such kind")], now=NOW)
     assert change is not None
     assert change["status"]["manifestStatuses"] == []
     condition = change["status"]["conditions"][0]
@@ -173,7 +174,7 @@ def test_a_problem_is_reported_and_a_deleted_copy_has_no_status() -> None:
 
 
 def change_of(there: ResourceTemplate) -> Any:
-    change = change_work_status(made(), WEB, "deployments", there, None, now=NOW)
+    change = change_work_status(made(), [ManifestOutcome(WEB, "deployments", there, None)], now=NOW)
     assert change is not None
     return change["status"]
 
