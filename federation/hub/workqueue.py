@@ -8,6 +8,7 @@ never older than the change that queued the key.
 import asyncio
 import heapq
 import itertools
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Protocol
 
@@ -29,6 +30,10 @@ from reberth.values.refusal import describe_fault
 log = Log(__name__)
 
 _REQUEUED, _SUCCESS = "requeued", "success"
+
+
+_Entry = tuple[int, int, Key]
+"""The rank of a key, its number in the order of arrival, and the key."""
 
 
 class QueueSettings(Section, frozen=True):
@@ -56,13 +61,20 @@ class WorkQueue:
         *,
         rank: Callable[[Key], int] = lambda _: 0,
         urgency: Urgency = Urgency.WATCHING,
+        lane: Callable[[Key], str] = lambda _: "",
+        per_lane: int | None = None,
     ) -> None:
+        """Keys of one `lane` never have more than `per_lane` workers, so that one lane leaves others some."""
         self._name = name
         self._urgency = urgency
         self._reconcile = reconcile
         self._settings = settings
         self._rank = rank
-        self._heap: list[tuple[int, int, Key]] = []
+        self._lane = lane
+        self._per_lane = per_lane
+        self._heap: list[_Entry] = []
+        self._parked: dict[str, list[_Entry]] = {}
+        self._under_way: Counter[str] = Counter()
         self._waiting: set[Key] = set()
         self._busy: set[Key] = set()
         self._again: set[Key] = set()
@@ -83,8 +95,7 @@ class WorkQueue:
             self._again.add(key)
         elif key not in self._waiting:
             self._waiting.add(key)
-            heapq.heappush(self._heap, (self._rank(key), next(self._serial), key))
-            self._queued.release()
+            self._enter((self._rank(key), next(self._serial), key))
 
     def add_later(self, key: Key, seconds: float) -> None:
         """Queue the key after a delay; an earlier time that is set already stays."""
@@ -95,6 +106,26 @@ class WorkQueue:
         if timer:
             timer.cancel()
         self._timers[key] = loop.call_later(seconds, self.add, key)
+
+    def _enter(self, entry: _Entry) -> None:
+        """Give the key to the next free worker, or park it until its lane has one to spare."""
+        lane = self._lane(entry[2])
+        if self._per_lane is not None and self._under_way[lane] >= self._per_lane:
+            heapq.heappush(self._parked.setdefault(lane, []), entry)
+            return
+        self._under_way[lane] += 1
+        heapq.heappush(self._heap, entry)
+        self._queued.release()
+
+    def _leave(self, key: Key) -> None:
+        lane = self._lane(key)
+        self._under_way[lane] -= 1
+        if not self._under_way[lane]:
+            del self._under_way[lane]
+        if parked := self._parked.get(lane):
+            self._enter(heapq.heappop(parked))
+            if not parked:
+                del self._parked[lane]
 
     async def run(self) -> None:
         metrics.QUEUE_DEPTH.labels(self._name).set_function(lambda: len(self))
@@ -117,6 +148,7 @@ class WorkQueue:
                 wait = await self._reconcile_one(key)
             finally:
                 self._busy.remove(key)
+                self._leave(key)
             self._go_on(key, wait)
 
     def _go_on(self, key: Key, wait: float | None) -> None:

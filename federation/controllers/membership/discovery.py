@@ -109,8 +109,11 @@ class DiscoveryController:
         before = len(catalog.learned.all)
         await self._look_at(self._hub.api, self._list_wanted(), on_hub=True)
         wanted = self._list_wanted()
-        for session in self._sessions.all():
-            await self._look_at(session.api, _list_unknown(catalog, wanted), on_hub=False)
+        unknown = _list_unknown(catalog, wanted)
+        # All at a time: a member that does not answer must not keep those after it waiting.
+        await asyncio.gather(
+            *(self._look_at(each.api, unknown, on_hub=False) for each in self._sessions.all())
+        )
         new = [each for each in _list_unknown(catalog, wanted) if each not in self._missed]
         for api_version, kind in new[:_NAMED]:
             log.warning("resource kind not served by any cluster", kind=kind, version=api_version)

@@ -67,6 +67,8 @@ class LossBrakeSettings(Section, frozen=True):
 class MemberSettings(QueueSettings, frozen=True):
     """How often members are probed, and how long a result must last before Ready changes."""
 
+    workers: Annotated[int, Meta(ge=1, le=1024)] = 128
+    """More than members that may all be slow at a time: one worker probes one member."""
     probe_every: Duration = Duration(10)
     answer_within: Duration = Duration(5)
     threshold: Duration = Duration(30)

@@ -6,7 +6,9 @@ and finalizer of Works. Asks propagation/work_sync; hub/member_apply makes the c
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+from msgspec import Meta
 
 from federation.api import Cluster
 from federation.hub.call_priority import Urgency
@@ -58,6 +60,9 @@ class _Outcomes(NamedTuple):
 
 
 class ExecutionSettings(QueueSettings, frozen=True):
+    workers: Annotated[int, Meta(ge=1, le=1024)] = 128
+    workers_per_member: Annotated[int, Meta(ge=1, le=256)] = 16
+    """A member that answers slowly takes no more workers than this from the others."""
     try_again_every: Duration = Duration(30)
     """When to retry a manifest that a member has rejected: the member may have changed."""
     look_whether_gone_every: Duration = Duration(2)
@@ -70,7 +75,14 @@ class ExecutionController:
         self._hub = hub
         self._sessions = sessions
         self._settings = settings
-        self._queue = WorkQueue("execution", self._reconcile, settings, urgency=Urgency.PLACING)
+        self._queue = WorkQueue(
+            "execution",
+            self._reconcile,
+            settings,
+            urgency=Urgency.PLACING,
+            lane=lambda key: key.namespace,
+            per_lane=settings.workers_per_member,
+        )
         self._reports = WorkQueue("reports", self._report, settings, urgency=Urgency.REPORTING)
         self._written: dict[Key, dict[Key, AppliedManifest]] = {}
         self._outcomes: dict[Key, _Outcomes] = {}

@@ -160,3 +160,47 @@ async def test_without_the_lease_nothing_goes_on() -> None:
     with pytest.raises(ExceptionGroup) as several:
         await queue.run()
     assert several.group_contains(LeaseLost)
+
+
+async def test_a_lane_that_is_slow_leaves_workers_to_the_others() -> None:
+    done: list[tuple[float, str]] = []
+
+    async def settle(key: Key) -> None:
+        await asyncio.sleep(30 if key.namespace == "slow" else 0.1)
+        done.append((asyncio.get_running_loop().time(), key.namespace))
+
+    queue = WorkQueue(
+        "test", settle, QueueSettings(workers=4), lane=lambda key: key.namespace, per_lane=2, rank=lambda _: 0
+    )
+    for number in range(20):
+        queue.add(A._replace(namespace="slow", name=f"s{number}"))
+    for number in range(100):
+        queue.add(A._replace(namespace="quick", name=f"q{number}"))
+    assert len(queue) == 120
+    async with running(queue):
+        await asyncio.sleep(29)
+        assert len(done) == 100, "two workers for 100 keys of 0.1 s"
+        assert done[-1][0] < 5.5
+        await asyncio.sleep(31 + 9 * 30)
+        assert len(done) == 120, "and the slow ones are not forgotten"
+        assert len(queue) == 0
+        queue.add(A._replace(namespace="slow"))
+        await asyncio.sleep(31)
+        assert len(done) == 121
+
+
+async def test_within_a_lane_the_most_urgent_key_goes_first() -> None:
+    work = Work()
+    queue = WorkQueue(
+        "test",
+        work.settle,
+        QueueSettings(workers=4),
+        rank=lambda key: -ord(key.name),
+        lane=lambda key: key.namespace,
+        per_lane=1,
+    )
+    for key in (A, B, C, A):
+        queue.add(key)
+    async with running(queue):
+        await asyncio.sleep(3.5)
+    assert [name for _, name in work.done] == ["a", "c", "b"], "the first one had its worker already"
