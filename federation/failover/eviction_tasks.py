@@ -17,6 +17,7 @@ from federation.objects.conditions import find_condition, put_condition
 from federation.objects.health import HEALTHY, number
 from federation.objects.template import Object
 from reberth.records import Condition
+from reberth.values.text_limits import cut
 from reberth.values.timestamp import parse_time, write_time
 
 PRODUCER = "taint-manager"
@@ -75,7 +76,7 @@ def make_task(
         purge_mode=(failover.purge_mode if failover else None) or PurgeMode.GRACEFULLY,
         replicas=target.replicas or None,
         reason=reason,
-        message=message,
+        message=cut(message),
         producer=PRODUCER,
         preserved_label_state=state or None,
         clusters_before_failover=tuple(each.name for each in binding.spec.clusters or ()) if state else None,

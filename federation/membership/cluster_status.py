@@ -15,6 +15,7 @@ from reberth.cluster.pods.requests import write_amount
 from reberth.cluster.rows import NodeRow, PodRow
 from reberth.cluster.templates import RESOURCES
 from reberth.records import Condition
+from reberth.values.text_limits import cut
 
 READY = "Ready"
 COMPLETE_APIS = "CompleteAPIEnablements"
@@ -28,6 +29,10 @@ NOT_USABLE = "StatusCollectionFailed"
 
 It is told apart from an unreachable member: a bad Secret must not evict the workloads of a healthy member.
 """
+# What the definition of a Cluster allows: a status beyond it would be refused as a whole.
+MOST_GROUP_VERSIONS = MOST_KINDS = 4096
+MOST_RESOURCES = 1024
+LONGEST_GROUP_VERSION, LONGEST_NAME, LONGEST_KIND = 317, 253, 63
 _READY_TEXT = "cluster is healthy and ready to accept workloads"
 
 Amounts = Mapping[str, int]
@@ -121,7 +126,7 @@ def change_cluster_status(
     if survey.version is not None:
         wanted["kubernetesVersion"] = survey.version
     if survey.apis is not None:
-        wanted["apiEnablements"] = survey.apis
+        wanted["apiEnablements"] = survey.apis[:MOST_GROUP_VERSIONS]
     wanted |= survey.room or {}
     had: Object = msgspec.json.decode(msgspec.json.encode(cluster.status))
     change = {
@@ -147,9 +152,14 @@ def describe_apis(
         if each.group_version in silent
     }
     return [
-        {"groupVersion": version, "resources": [{"name": name, "kind": kind} for name, kind in each]}
+        _describe_group(version, each)
         for version, each in sorted({**kept, **kinds}.items(), key=lambda item: ("/" in item[0], item[0]))
     ]
+
+
+def _describe_group(version: str, kinds: Iterable[tuple[str, str]]) -> Object:
+    listed = [{"name": cut(name, LONGEST_NAME), "kind": cut(kind, LONGEST_KIND)} for name, kind in kinds]
+    return {"groupVersion": cut(version, LONGEST_GROUP_VERSION), "resources": listed[:MOST_KINDS]}
 
 
 def is_member_ready(cluster: Cluster) -> bool:
@@ -184,4 +194,10 @@ def _add(total: Counter[str], main: bytes, extended: Amounts) -> None:
 
 
 def _write(amounts: Amounts) -> dict[str, str]:
-    return {name: write_amount(name, amount) for name, amount in sorted(amounts.items()) if amount}
+    """Write the amounts that are not zero; if there are very many, those first that all nodes have."""
+    found = sorted((name for name, amount in amounts.items() if amount), key=_rank)
+    return {name: write_amount(name, amounts[name]) for name in sorted(found[:MOST_RESOURCES])}
+
+
+def _rank(resource: str) -> tuple[bool, str]:
+    return resource not in RESOURCES, resource

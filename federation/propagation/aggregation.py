@@ -15,6 +15,7 @@ from federation.propagation.status_rules import NO_RANGES, AddressRanges, Copies
 from federation.propagation.work_sync import APPLIED
 from federation.propagation.works import targets_of
 from reberth.records import Condition
+from reberth.values.text_limits import cut
 
 FULLY_APPLIED = "FullyApplied"
 _SUCCESS = ("FullyAppliedSuccess", "All works have been successfully applied")
@@ -82,7 +83,7 @@ def _describe(cluster: str, work: HeldWork) -> Object:
     condition = find_condition(work.status.conditions, APPLIED)
     described: Object = {"clusterName": cluster, "applied": is_applied(work)}
     if condition and condition.status != "True":
-        described["appliedMessage"] = condition.message or ""
+        described["appliedMessage"] = cut(condition.message or "")
     status = _status_of(work)
     if status is not None:
         described["status"] = status

@@ -16,6 +16,7 @@ from federation.api.rebalancers import BINDING_NOT_FOUND, NOT_READY_IN_TIME
 from federation.rebalancing.handover import last_return
 from federation.rebalancing.replicas import count_all, count_moved, is_ready, write_replicas
 from federation.rebalancing.triggers import choose_trigger, is_scheduled, is_triggered
+from reberth.values.text_limits import cut
 from reberth.values.timestamp import parse_time, write_time
 
 HEALTHY, PROGRESSING = "Healthy", "Progressing"
@@ -97,7 +98,7 @@ def find_waiting(entry: ObservedWorkload, binding: ResourceBinding | None) -> Wa
 
 
 def describe(waiting: WaitingFor, detail: str) -> str:
-    return detail or _TEXTS[waiting]
+    return cut(detail) or _TEXTS[waiting]
 
 
 def count_moving(entry: ObservedWorkload, *, until: float, now: float) -> int:

@@ -33,6 +33,7 @@ from federation.rebalancing.progress import (
 from federation.rebalancing.replicas import count_all
 from federation.rebalancing.triggers import check_times, is_triggered
 from reberth.values.object_error import ObjectError
+from reberth.values.text_limits import cut
 from reberth.values.timestamp import parse_time
 
 Find = Callable[[RebalancedWorkload], ResourceBinding | None]
@@ -113,7 +114,7 @@ def _look(entry: ObservedWorkload, bindings: Bindings) -> ObservedWorkload:
             check_times(binding)
     except ObjectError as error:
         bindings[entry.workload] = None
-        return replace(entry, message=str(error))
+        return replace(entry, message=cut(str(error)))
     return update_entry(entry, binding)
 
 

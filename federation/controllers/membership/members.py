@@ -41,6 +41,7 @@ from federation.membership.lost_members import change_taints, find_loss
 from federation.objects import resources
 from federation.objects.conditions import find_condition
 from federation.objects.names import Key
+from federation.objects.template import Object
 from reberth.client.events import NORMAL, WARNING
 from reberth.cluster.kinds import NODE, POD, Resource
 from reberth.config.settings import Section
@@ -180,15 +181,19 @@ class MembersController:
         is_lasting = now - known.result.since >= self._settings.threshold
         ready = change_ready_condition(cluster, known.result, is_lasting=is_lasting, now=self._hub.clock())
         apis = change_api_condition(cluster, known.survey.silent, ready, now=self._hub.clock())
-        change = change_cluster_status(cluster, known.survey, ready if apis is None else apis)
-        if change is None:
-            return cluster
-        written = await self._hub.patch(resources.CLUSTERS, cluster, change, subresource="status")
+        conditions = ready if apis is None else apis
+        written = await self._patch(cluster, change_cluster_status(cluster, ClusterReport(), conditions))
         for is_new, name in ((ready is not None, READY), (apis is not None, COMPLETE_APIS)):
             said = find_condition(written.status.conditions, name)
             if is_new and said is not None:
                 self._record(key, cluster, said.reason or name, said.message or "")
-        return written
+        # By itself: the hub's API server may refuse what a member says of itself.
+        return await self._patch(written, change_cluster_status(written, known.survey, None))
+
+    async def _patch(self, cluster: Cluster, change: Object | None) -> Cluster:
+        if change is None:
+            return cluster
+        return await self._hub.patch(resources.CLUSTERS, cluster, change, subresource="status")
 
     async def _taint(self, key: Key, cluster: Cluster) -> float:
         """Set the taints that are due; return the seconds until the next one is."""
