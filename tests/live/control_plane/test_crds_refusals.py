@@ -62,6 +62,10 @@ MISSHAPEN: list[tuple[str, str, Any, str]] = [
     ("EvictionHistory", "status.open.0.podUID", "", "status.open[0].podUID: Invalid value"),
     ("EvictionHistory", "status.open.0.controllerUID", GONE, "status.open[0].controllerUID: Required value"),
     ("EvictionHistory", "status.open.0.from", "", "status.open[0].from: Invalid value"),
+    ("EvictionHistory", "status.open.0.from", "a/b", "status.open[0].from: Invalid value"),
+    ("EvictionHistory", "status.open.0.pod", "../../x", "status.open[0].pod: Invalid value"),
+    ("EvictionHistory", "status.open.0.destinations", ["#"], "status.open[0].destinations[0]: Invalid value"),
+    ("EvictionHistory", "status.past.0.landedOn", "..", "status.past[0].landedOn: Invalid value"),
     ("EvictionHistory", "status.open.0.destinations", "n1", "status.open[0].destinations: Invalid value"),
     (
         "EvictionHistory",
@@ -123,6 +127,12 @@ MISSHAPEN: list[tuple[str, str, Any, str]] = [
         "status.conditions[0].status: Unsupported value",
     ),
     ("EvictionHistory", "status.conditions", [CONDITION, CONDITION], "status.conditions[1]: Duplicate value"),
+    (
+        "EvictionHistory",
+        "status.conditions",
+        [CONDITION | {"message": "m" * 1025}],
+        "status.conditions[0].message: Too long",
+    ),
     ("MoveLedger", "status.debits.0.move", GONE, "status.debits[0].move: Required value"),
     ("MoveLedger", "status.debits.0.namespace", GONE, "status.debits[0].namespace: Required value"),
     ("MoveLedger", "status.debits.0.workloadUID", "", "status.debits[0].workloadUID: Invalid value"),

@@ -40,6 +40,10 @@ def preserving(alias: str) -> Object:
     return {"statePreservation": {"rules": [{"aliasLabelName": alias, "jsonPath": "{.replicas}"}]}}
 
 
+def placed(**affinity: Any) -> Object:
+    return {"placement": {"clusterAffinity": affinity}}
+
+
 WRONG: list[tuple[Object, str, str]] = [
     (
         failing_over() | {"propagateDeps": False},
@@ -126,7 +130,58 @@ WRONG: list[tuple[Object, str, str]] = [
         'unknown field "spec.placement.clusterAffinity.propagatePriority"',
     ),
     ({"failover": []}, "spec.failover", "must be of type object"),
+    ({"resourceSelectors": [SELECTED] * 65}, "spec.resourceSelectors", "must have at most 64 items"),
+    *[
+        (
+            {"resourceSelectors": [SELECTED | changed]},
+            f"spec.resourceSelectors[0].{next(iter(changed))}",
+            said,
+        )
+        for changed, said in [
+            ({"apiVersion": f"{'a' * 253}/{'v' * 64}"}, "Too long: may not be more than 317"),
+            ({"apiVersion": "../v1"}, "Invalid value"),
+            ({"apiVersion": "a/b/v1"}, "Invalid value"),
+            ({"kind": "K" * 64}, "Too long: may not be more than 63"),
+            ({"kind": "Pod/log"}, "Invalid value"),
+            ({"namespace": ".."}, "Invalid value"),
+            ({"name": "n" * 254}, "Too long: may not be more than 253"),
+            ({"name": "../secrets/x"}, "Invalid value"),
+            ({"name": ".."}, "Invalid value"),
+            ({"name": "a%2Fb"}, "Invalid value"),
+        ]
+    ],
+    (
+        placed(clusterNames=["m" * 254]),
+        "spec.placement.clusterAffinity.clusterNames[0]",
+        "Too long: may not be more than 253",
+    ),
+    (
+        placed(labelSelector={"matchLabels": {f"k{each}": "v" for each in range(65)}}),
+        "spec.placement.clusterAffinity.labelSelector.matchLabels",
+        "must have at most 64 items",
+    ),
 ]
+
+
+def largest_policy() -> Object:
+    """As much as the definition takes, in what our code reads."""
+    expression = {"key": f"{'a' * 253}/{'k' * 63}", "operator": "In", "values": ["v" * 63] * 200}
+    selected = {
+        "apiVersion": f"{'a' * 253}/{'v' * 63}",
+        "kind": "K" * 63,
+        "namespace": "",
+        "name": "n" * 253,
+        "labelSelector": {"matchExpressions": [expression]},
+    }
+    affinity = {
+        "clusterNames": ["m" * 253] * 1000,
+        "exclude": ["m" * 253] * 1000,
+        "labelSelector": {"matchLabels": {f"k{each}": "v" * 63 for each in range(64)}},
+    }
+    return {
+        "resourceSelectors": [selected] * 10 + [SELECTED] * 54,
+        "placement": {"clusterAffinity": affinity},
+    }
 
 
 def a_policy(kind: str, spec: Object) -> Object:
@@ -165,6 +220,7 @@ async def test_a_wrong_policy_is_refused_by_its_field(
         {"failover": {"cluster": {"purgeMode": "Directly"}}},
         {"schedulePriority": {"priorityClassSource": "KubePriorityClass", "priorityClassName": "high"}},
         {"association": True, "dependentOverrides": ["a"], "preserveResourcesOnDeletion": True},
+        largest_policy(),
     ],
 )
 async def test_a_right_policy_is_not(client: Client, kind: str, spec: Object) -> None:
@@ -217,7 +273,32 @@ REST: list[tuple[str, Object, str]] = [
     ("ResourceBinding", {"clusters": [{"replicas": 1}]}, "spec.clusters[0].name: Required value"),
     ("ResourceBinding", {"rescheduleTriggeredAt": "yesterday"}, "spec.rescheduleTriggeredAt"),
     ("Work", {"workload": {"manifests": ["text"]}}, "spec.workload.manifests[0]"),
+    ("Work", {"workload": {"manifests": [{}] * 65}}, "spec.workload.manifests: Too many: 65"),
+    *[
+        (
+            "ResourceBinding",
+            {"replicaRequirements": {"resourceRequest": {"cpu": quantity}}},
+            f"spec.replicaRequirements.resourceRequest.cpu: {said}",
+        )
+        for quantity, said in [
+            ("1e1.5", "Invalid value"),
+            ("1" * 65, "Too long: may not be more than 64"),
+            ("1.2.3", "Invalid value"),
+        ]
+    ],
+    (
+        "ResourceBinding",
+        {"resource": {"apiVersion": "v1", "kind": "Secret", "name": "../../x"}},
+        "spec.resource.name: Invalid value",
+    ),
+    ("Cluster", {"secretRef": {"name": "a/b", "namespace": "ns"}}, "spec.secretRef.name: Invalid value"),
 ]
+
+
+async def test_the_longest_quantity_is_taken(client: Client) -> None:
+    one = example("ResourceBinding")
+    one["spec"]["replicaRequirements"] = {"resourceRequest": {"cpu": "1" * 64, "memory": "1e" + "1" * 62}}
+    assert await keep(client, one)
 
 
 @pytest.mark.parametrize(("kind", "spec", "said"), REST)
