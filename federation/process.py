@@ -18,6 +18,7 @@ from federation.controllers.failover.graceful import GracefulController
 from federation.controllers.failover.tainting import TaintingController
 from federation.controllers.membership.discovery import DiscoveryController
 from federation.controllers.membership.members import MembersController
+from federation.controllers.membership.tokens import TokensController
 from federation.controllers.propagation.dependencies import DependenciesController
 from federation.controllers.propagation.detector import DetectorController, place_later
 from federation.controllers.propagation.execution import ExecutionController
@@ -150,9 +151,11 @@ class Federation:
         place = scheduler.place_new if switches.scheduler else place_later
         decide_triggered = scheduler.decide_triggered if switches.scheduler else decide_later
         causes = EvictionCauses(hub.clock)
+        calls_members = switches.members or switches.execution
         makers: list[tuple[bool, Callable[[], Controller]]] = [
-            (switches.members or switches.execution, lambda: sessions),
+            (calls_members, lambda: sessions),
             (switches.members, lambda: MembersController(hub, sessions, settings.members)),
+            (switches.tokens and calls_members, lambda: TokensController(hub, sessions, settings.tokens)),
             (True, lambda: DiscoveryController(hub, sessions, settings.discovery, settings.watch)),
             (switches.detector, lambda: DetectorController(hub, settings.detector, place=place)),
             (switches.dependencies, lambda: DependenciesController(hub, settings.dependencies)),

@@ -4,6 +4,7 @@ from federation.controllers.failover.graceful import GracefulSettings
 from federation.controllers.failover.tainting import TaintingSettings
 from federation.controllers.membership.discovery import DiscoverySettings
 from federation.controllers.membership.members import MemberSettings
+from federation.controllers.membership.tokens import TokensSettings
 from federation.controllers.propagation.execution import ExecutionSettings
 from federation.controllers.propagation.scheduler import SchedulerSettings
 from federation.controllers.propagation.statuses import StatusSettings
@@ -40,6 +41,7 @@ class Switches(Section, frozen=True):
     """Which controllers run. Another program, such as Karmada's, may do the work of a disabled one."""
 
     members: bool = True
+    tokens: bool = True
     detector: bool = True
     dependencies: bool = True
     scheduler: bool = True
@@ -63,6 +65,7 @@ class FederationSettings(Section, frozen=True):
     log: LogSettings = LogSettings()
     sessions: SessionSettings = SessionSettings()
     members: MemberSettings = MemberSettings()
+    tokens: TokensSettings = TokensSettings()
     discovery: DiscoverySettings = DiscoverySettings()
     detector: QueueSettings = QueueSettings()
     dependencies: QueueSettings = QueueSettings()

@@ -206,6 +206,14 @@ ALERTS = (
         "Every pod that is scheduled waits for it. Give it more CPU.",
     ),
     Alert(
+        "ReberthMemberTokenOld",
+        f"time() - max {by('member')} (reberth_federation_member_token_issued_seconds) > 3 * 86400",
+        "15m",
+        "The token of member {{ $labels.member }} has not been renewed for {{ $value | humanizeDuration }}",
+        "It is renewed daily and lives seven days. Events of the Cluster with the reason TokenNotRenewed say"
+        " why.",
+    ),
+    Alert(
         "ReberthHandoverTimedOut",
         f'sum {by()} (increase(reberth_federation_handovers_total{{result!="ready"}}[1h])) > 0',
         "0m",

@@ -13,7 +13,7 @@ FEDERATION_ACCOUNT = "system:serviceaccount:reberth-system:reberth-federation"
 MANIFESTS = Path(__file__).parent.parent / "manifests" / "federation"
 _ACCOUNT = "/api/v1/namespaces/reberth-system/serviceaccounts/reberth-federation-member"
 _NAMESPACE = "karmada-cluster"
-_SECONDS = 30 * 24 * 3600
+_SECONDS = 7 * 24 * 3600
 
 
 async def admit(hub: Client, name: str, member: Cluster) -> None:

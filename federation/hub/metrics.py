@@ -1,6 +1,6 @@
 """Metrics of the controllers."""
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 
 from prometheus_client import Counter, Gauge, Histogram
 
@@ -60,6 +60,17 @@ LOSS_BRAKE = Gauge(
     "1 while so many members seem to be lost that nobody is driven out of any.",
     registry=REGISTRY,
 )
+TOKEN_ISSUED = Gauge(
+    "reberth_federation_member_token_issued_seconds",
+    "When the token of a member was issued, in seconds since the epoch; 0 if it never expires.",
+    ("member",),
+    registry=REGISTRY,
+)
+
+
+def forget_token(cluster: str) -> None:
+    with suppress(KeyError):
+        TOKEN_ISSUED.remove(cluster)
 
 
 _STEPS = {step: ALGORITHM_DURATION.labels(str(step)) for step in Step}

@@ -52,6 +52,14 @@ class ObjectApi(Api):
         request = ApiRequest("create", resource.name, path, body=msgspec.json.encode(whole))
         return _read(await self._write(request))
 
+    async def create_in(
+        self, resource: Resource[Any], name: str, subresource: str, body: Object, *, namespace: str = ""
+    ) -> Object:
+        """Create in a subresource, such as a token of a service account."""
+        path = resource.path(name, namespace=namespace, subresource=subresource)
+        subject = f"{resource.name}/{subresource}"
+        return _read(await self._write(ApiRequest("create", subject, path, body=msgspec.json.encode(body))))
+
     async def apply_object(
         self,
         resource: Resource[T],

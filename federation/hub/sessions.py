@@ -17,7 +17,7 @@ from federation.hub.dynamic_mirror import mirror_learned_kinds
 from federation.hub.hub import Hub
 from federation.hub.object_api import ObjectApi
 from federation.hub.workqueue import QueueSettings, WorkQueue
-from federation.membership.kubeconfig import write_kubeconfig
+from federation.membership.kubeconfig import MemberLogin, write_kubeconfig
 from federation.objects import resources
 from federation.objects.cache import NotifyingCache
 from federation.objects.names import MANAGED, Key
@@ -83,7 +83,8 @@ class Sessions:
         self._hub = hub
         self._settings = settings
         self._queue = WorkQueue("sessions", self._reconcile, settings)
-        self._kubeconfigs: dict[str, bytes] = {}
+        self._logins: dict[str, MemberLogin] = {}
+        self._files: dict[str, Path] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._open: dict[str, Session] = {}
         self._listeners: list[Listener] = []
@@ -112,7 +113,7 @@ class Sessions:
             self._announce(cluster, None)
 
     def reopen(self, key: Key) -> None:
-        """Read the Secret at once: the present credentials are rejected."""
+        """Read the Secret at once: the present credentials are rejected, or there are newer ones."""
         self._queue.add(key)
 
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
@@ -132,17 +133,28 @@ class Sessions:
             await self._close(key.name)
             return None
         try:
-            kubeconfig = await self._write_kubeconfig(cluster)
+            login = await self._read_login(cluster)
         except ReberthError as error:
             self._report(key.name, str(error))
             return self._settings.longest_pause if isinstance(error, ConfigurationError) else 1.0
-        if self._kubeconfigs.get(key.name) != kubeconfig or self._tasks[key.name].done():
+        known = self._logins.get(key.name)
+        if known is None or known.connection != login.connection or self._tasks[key.name].done():
             await self._close(key.name)
-            self._kubeconfigs[key.name] = kubeconfig
-            self._tasks[key.name] = asyncio.create_task(self._serve(key.name, kubeconfig))
+            self._logins[key.name] = login
+            self._tasks[key.name] = asyncio.create_task(self._serve(key.name, login.content))
+        elif known != login:
+            await self._change_token(key.name, login)
         return self._settings.look_at_secret_every
 
-    async def _write_kubeconfig(self, cluster: Cluster) -> bytes:
+    async def _change_token(self, name: str, login: MemberLogin) -> None:
+        """Take a new token up; the caches and their watches go on."""
+        self._logins[name] = login
+        if path := self._files.get(name):
+            _overwrite(path, login.content)
+        if session := self._open.get(name):
+            await session.api.renew_credentials()
+
+    async def _read_login(self, cluster: Cluster) -> MemberLogin:
         reference = cluster.spec.secret_ref
         if reference is None:
             raise ConfigurationError(f"Cluster {cluster.metadata.name}: spec.secretRef: is missing")
@@ -151,7 +163,7 @@ class Sessions:
 
     async def _close(self, name: str) -> None:
         task = self._tasks.pop(name, None)
-        self._kubeconfigs.pop(name, None)
+        self._logins.pop(name, None)
         self._open.pop(name, None)
         if task is not None:
             task.cancel()
@@ -161,12 +173,15 @@ class Sessions:
         """Keep one member's cache up to date until cancelled, or until the kubeconfig does not work."""
         try:
             with _written(kubeconfig) as path:
-                await self._mirror(name, path)
+                self._files[name] = path
+                await self._mirror(name, str(path))
         except ConfigurationError as error:
             self._report(name, str(error))
         except Exception as error:  # noqa: BLE001 - it is about this member alone, and is logged
             FAULTS.note("member", name, describe_fault(error), error=error)
             self._report(name, "internal error")
+        finally:
+            self._files.pop(name, None)
 
     async def _mirror(self, name: str, path: str) -> None:
         cache = NotifyingCache(lambda kind, record: self._on_change(name, kind, record), version=_VERSION)
@@ -212,10 +227,17 @@ class Sessions:
 
 
 @contextmanager
-def _written(kubeconfig: bytes) -> Iterator[str]:
+def _written(kubeconfig: bytes) -> Iterator[Path]:
     """Write the kubeconfig to a file with mode 0600 for as long as it is used."""
     with tempfile.TemporaryDirectory(prefix="reberth-member-") as folder:
         path = Path(folder, "kubeconfig")
-        path.touch(mode=0o600)
-        path.write_bytes(kubeconfig)
-        yield str(path)
+        _overwrite(path, kubeconfig)
+        yield path
+
+
+def _overwrite(path: Path, kubeconfig: bytes) -> None:
+    """Whoever reads it meanwhile gets the old content or the new one, whole."""
+    fresh = path.with_suffix(".new")
+    fresh.touch(mode=0o600)
+    fresh.write_bytes(kubeconfig)
+    fresh.replace(path)

@@ -6,6 +6,7 @@ the token of any member sent to a server of his own.
 
 import base64
 import binascii
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -21,7 +22,14 @@ UNVERIFIED = "reberth.dev/insecure-skip-tls-verification"
 _PORT = 443
 
 
-def write_kubeconfig(cluster: Cluster, login: Login) -> bytes:
+class MemberLogin(NamedTuple):
+    """A kubeconfig, and what of it is not the token: as long as that is the same, a session goes on."""
+
+    content: bytes
+    connection: bytes
+
+
+def write_kubeconfig(cluster: Cluster, login: Login) -> MemberLogin:
     """Write the kubeconfig of a member. Raises ConfigurationError."""
     spec, place = cluster.spec, f"Secret {login.metadata.namespace}/{login.metadata.name}"
     if not spec.api_endpoint.startswith("https://"):
@@ -29,7 +37,7 @@ def write_kubeconfig(cluster: Cluster, login: Login) -> bytes:
             f"Cluster {cluster.metadata.name}: spec.apiEndpoint: must be an https:// URL"
         )
     _check_use(cluster, login, place)
-    token = _read(login, _TOKEN, place)
+    token = read_text(login, _TOKEN)
     connection: dict[str, object] = {"server": spec.api_endpoint.rstrip("/")}
     if spec.insecure_skip_tls_verification:
         connection["insecure-skip-tls-verify"] = True
@@ -45,7 +53,7 @@ def write_kubeconfig(cluster: Cluster, login: Login) -> bytes:
         "users": [{"name": _NAME, "user": {"token": token}}],
         "contexts": [{"name": _NAME, "context": {"cluster": _NAME, "user": _NAME}}],
     }
-    return msgspec.json.encode(content)
+    return MemberLogin(msgspec.json.encode(content), msgspec.json.encode(connection))
 
 
 def name_host(endpoint: str) -> str:
@@ -71,7 +79,9 @@ def _check_use(cluster: Cluster, login: Login, place: str) -> None:
             )
 
 
-def _read(login: Login, name: str, place: str) -> str:
+def read_text(login: Login, name: str) -> str:
+    """Read a text of a Secret. Raises ConfigurationError."""
+    place = f"Secret {login.metadata.namespace}/{login.metadata.name}"
     text = (login.data or {}).get(name)
     if not text:
         raise ConfigurationError(f"{place}: data.{name}: is missing")

@@ -77,6 +77,7 @@ REBALANCERS: Resource[WorkloadRebalancer] = _resource(
 )
 WORKS: Resource[HeldWork] = _resource(WORKS_API_VERSION, "Work", HeldWork)
 LOGINS: Resource[Login] = _resource("v1", "Secret", Login)
+ACCOUNTS: Resource[ResourceTemplate] = _resource("v1", "ServiceAccount", ResourceTemplate)
 NAMESPACES: Resource[ResourceTemplate] = _resource("v1", "Namespace", ResourceTemplate, namespaced=False)
 
 TEMPLATES: tuple[Resource[ResourceTemplate], ...] = (

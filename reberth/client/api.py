@@ -312,6 +312,10 @@ class Api:
                 yield Page(page.feed(piece), page.resource_version, page.continues)
         yield Page(page.end(), page.resource_version, page.continues)
 
+    async def renew_credentials(self) -> None:
+        """Read the credentials again, for whoever knows that they have changed."""
+        await self._connection.renew(self._connection.renewals)
+
     async def _once(self, request: ApiRequest) -> bytes:
         answer = await self._open(request)
         with _breaking_off(request):

@@ -60,6 +60,9 @@ RAISED: dict[str, dict[str, str]] = {
         "!reberth_extender_request_duration_seconds_bucket{le='1.0'}": "0+9x60",
         "!reberth_extender_request_duration_seconds_bucket{le='+Inf'}": "0+9x60",
     },
+    "ReberthMemberTokenOld": {
+        "!reberth_federation_member_token_issued_seconds{member='m1',instance='a'}": "-300000x60"
+    },
     "ReberthHandoverTimedOut": {"!reberth_federation_handovers_total{result='timeout'}": "0+1x60"},
     "ReberthMembersLost": {"!reberth_federation_loss_brake": "1x60"},
     "ReberthRebalanceStuck": {

@@ -35,6 +35,8 @@ _LEASE = f"{_LEASES}/reberth-rescheduler"
 _BINDINGS = f"{_WORK}/v1alpha2/namespaces/shop/resourcebindings"
 _WORKS = f"{_WORK}/v1alpha1/namespaces"
 _POLICIES = "/apis/policy.karmada.io/v1alpha1/namespaces/shop/propagationpolicies"
+_LOGIN = f"{_CORE}/namespaces/karmada-cluster/secrets/member1"
+_OWN_TOKEN = f"{_CORE}/namespaces/reberth-system/serviceaccounts/reberth-federation-member/token"
 _EVENTS = "/apis/events.k8s.io/v1/namespaces"
 _TIME = "2026-11-19T12:00:00.000000Z"
 
@@ -135,6 +137,7 @@ MEMORY = "only subjects of the ClusterRole reberth-memory-writer"
 LEAD = "only subjects of the ClusterRole reberth-leader"
 PLACE = "only subjects of the ClusterRole reberth-placement-writer"
 LABELS_ONLY = "the federation changes nothing of a propagated object but its labels and annotations"
+TOKEN_ONLY = "the federation changes nothing of a member's Secret but its token"
 NOT_THERE = "the federation writes nothing in namespaces of Kubernetes or in its own"
 NOT_ITSELF = "the federation grants no rights to itself"
 
@@ -174,7 +177,8 @@ ATTEMPTS: tuple[Attempt, ...] = (
             "PATCH", _LEASE, {"spec": {"holderIdentity": "mine"}}),
     Attempt(HOUSEKEEPER, "requests a move by the Lease", LEAD,
             "PATCH", _LEASE, {"metadata": {"annotations": {"reberth.dev/move-request": "{}"}}}),
-    Attempt(LANDLORD, "deletes the Leases of the namespace", LEAD, "DELETE", _LEASES),
+    Attempt(LANDLORD, "deletes the Leases of the namespace", "only subjects of the ClusterRole reberth-",
+            "DELETE", _LEASES),
     Attempt(LANDLORD, "leads the federation", PLACE, "POST", _LEASES,
             _typed("Lease", "coordination.k8s.io/v1", "reberth-federation")),
     Attempt(OPERATOR, "pauses the rescheduler", ALLOWED,
@@ -197,7 +201,7 @@ ATTEMPTS: tuple[Attempt, ...] = (
     Attempt(OUR_RESCHEDULER, "changes an Event of others", "Reberth changes only its own Events",
             "PATCH", f"{_EVENTS}/shop/events/theirs", SERIES),
     Attempt(OUR_RESCHEDULER, "reads a Secret", 'cannot get resource "secrets"',
-            "GET", f"{_CORE}/namespaces/karmada-cluster/secrets/member1"),
+            "GET", _LOGIN),
     Attempt(OUR_EXTENDER, "evicts", 'cannot create resource "pods/eviction"',
             "POST", f"{_CORE}/namespaces/shop/pods/web/eviction", eviction("web", **MOVE)),
     Attempt(OUR_EXTENDER, "writes an EvictionHistory", 'cannot create resource "evictionhistories"',
@@ -224,7 +228,13 @@ ATTEMPTS: tuple[Attempt, ...] = (
             "the federation creates and deletes nothing but namespaces of members, bindings and Works",
             "DELETE", f"{_CORE}/namespaces/shop"),
     Attempt(OUR_FEDERATION, "changes a Secret", LABELS_ONLY,
-            "PATCH", f"{_CORE}/namespaces/karmada-cluster/secrets/member1", {"data": {"token": "bWluZQ=="}}),
+            "PATCH", f"{_CORE}/namespaces/shop/secrets/own", {"data": {"token": "bWluZQ=="}}),
+    Attempt(OUR_FEDERATION, "stores a renewed token of a member", ALLOWED,
+            "PATCH", _LOGIN, {"data": {"token": "bmV3"}}),
+    Attempt(OUR_FEDERATION, "sends a member's token to another host", TOKEN_ONLY,
+            "PATCH", _LOGIN, {"metadata": {"annotations": {"reberth.dev/host": "mine:443"}}}),
+    Attempt(OUR_FEDERATION, "changes the CA of a member", TOKEN_ONLY,
+            "PATCH", _LOGIN, {"data": {"caBundle": "bWluZQ=="}}),
     Attempt(OUR_FEDERATION, "scales a Deployment", LABELS_ONLY,
             "PATCH", f"{_APPS}/namespaces/shop/deployments/web", {"spec": {"replicas": 9}}),
     Attempt(OUR_FEDERATION, "claims a Deployment", ALLOWED,
@@ -245,6 +255,8 @@ ATTEMPTS: tuple[Attempt, ...] = (
     Attempt(OUR_MEMBER, "grants itself more, where it may write roles (`rights/`)", NOT_ITSELF,
             "POST", f"{_RBAC}/clusterrolebindings",
             grant("mine", namespace="reberth-system", account="reberth-federation-member")),
+    Attempt(OUR_MEMBER, "renews its token", ALLOWED, "POST",
+            _OWN_TOKEN, {"spec": {}}),
     Attempt(OUR_MEMBER, "makes a token of another account", 'cannot create resource "serviceaccounts/token"',
             "POST", f"{_CORE}/namespaces/shop/serviceaccounts/default/token", {"spec": {}}),
 )  # fmt: skip
@@ -272,14 +284,7 @@ async def defended() -> AsyncIterator[Cluster]:
     async with running(without=[SCHEDULER, KWOK]) as cluster, cluster.client() as client:
         for name in ("reberth-system", "shop", "power"):
             await client.create_if_absent(f"{_CORE}/namespaces", _meta(name))
-        for folder in (
-            "crds",
-            "crds/federation",
-            "extender",
-            "rescheduler",
-            "federation/hub",
-            "federation/member",
-        ):
+        for folder in FOLDERS:
             await manifests.apply(client, MANIFESTS / folder)
         await _populate(client)
         await _grant_all(client)
@@ -290,7 +295,9 @@ async def _populate(client: Client) -> None:
     """Create what the attempts are about."""
     for name in ("n1", "n2"):
         await client.create(f"{_CORE}/nodes", node(name))
-    await client.create(f"{_CORE}/namespaces/karmada-cluster/secrets", _meta("member1") | {"data": {}})
+    await client.create(f"{_CORE}/namespaces/shop/secrets", _meta("own"))
+    secret = _meta("member1") | {"data": {"caBundle": "Y2E=", "token": "b2xk"}}
+    await client.create(f"{_CORE}/namespaces/karmada-cluster/secrets", secret)
     for namespace, name in (("shop", "web"), ("kube-system", "dns")):
         await client.wait(f"{_CORE}/namespaces/{namespace}/serviceaccounts/default", bool)
         pod = builders.pod(name, namespace=namespace, node="n2")

@@ -41,4 +41,5 @@ async def test_without_members_and_execution_no_member_is_called() -> None:
         "MembersController",
         "ExecutionController",
         "Sessions",
+        "TokensController",
     }

@@ -25,7 +25,7 @@ def secret(data: Any, **annotations: str | None) -> Login:
 
 
 def written(one: Login, **spec: Any) -> Any:
-    content = json.loads(write_kubeconfig(bare_cluster(spec={"apiEndpoint": ADDRESS, **spec}), one))
+    content = json.loads(write_kubeconfig(bare_cluster(spec={"apiEndpoint": ADDRESS, **spec}), one).content)
     return content["clusters"][0]["cluster"], content["users"][0]["user"]
 
 
@@ -38,6 +38,17 @@ def test_a_kubeconfig_is_written_from_the_cluster_and_its_secret() -> None:
         "proxy-url": "http://proxy",
     }
     assert user == {"token": "t"}
+
+
+def test_another_token_is_no_other_connection() -> None:
+    cluster = bare_cluster(spec={"apiEndpoint": ADDRESS})
+    first, second, other = (
+        write_kubeconfig(cluster, login(token=token, caBundle=authority))
+        for token, authority in (("t", "c"), ("u", "c"), ("t", "d"))
+    )
+    assert first.connection == second.connection
+    assert first.content != second.content
+    assert first.connection != other.connection
 
 
 def test_certificates_are_verified_unless_switched_off() -> None:
