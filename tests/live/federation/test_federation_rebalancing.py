@@ -362,6 +362,8 @@ async def test_a_workload_returns_when_its_new_copies_do_not_get_ready(federatio
     await stand(federation, "late", {"member2": 2})
     async with counting(federation.clusters, "late") as pods:
         await pods.become({"member2": 2})
+        # The first copy in member1 must be forgotten: its last report would be taken for the next one's.
+        await eventually(hub, binding_of("late"), lambda one: reporting(one) == ["member2"])
         pods.fewest = 2
         await cordon(federation, "member1", unschedulable=True)
         entry = await rebalance(federation, "late", handoverTimeoutSeconds=2)
@@ -382,6 +384,10 @@ async def test_a_workload_returns_when_its_new_copies_do_not_get_ready(federatio
     await cordon(federation, "member1", unschedulable=None)
     for kind in ("Deployment", "ResourceBinding"):
         await eventually(hub, EVENTS, tells(kind, "HandoverTimedOut"))
+
+
+def reporting(found: Any) -> list[str]:
+    return [each["clusterName"] for each in status(found).get("aggregatedStatus", ())]
 
 
 async def cordon(place: Place, member: str, *, unschedulable: bool | None) -> None:
