@@ -14,6 +14,8 @@ RUN /build/bin/python -m build --no-isolation --wheel --outdir /dist \
  && /app/bin/pip install --no-cache-dir --no-deps /dist/*.whl
 
 FROM python:3.13-slim
+# Makes the certificates (docs/certificates.md); it comes with Debian's ca-certificates.
+RUN openssl version
 COPY --from=build /app /app
 USER 65532:65532
 # -I: neither the working folder nor the environment can put code under our import names.

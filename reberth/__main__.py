@@ -1,14 +1,14 @@
 """The commands for operators.
 
 `python -m reberth check` checks that Reberth can read every kind it needs; `python -m reberth landing`
-forecasts where pods would land.
+forecasts where pods would land; `python -m reberth certificates` renews certificates.
 """
 
 import argparse
 import asyncio
 import sys
 
-from reberth.cli import landing
+from reberth.cli import certificates, landing
 from reberth.cli.check import CheckReport, check, tabulate_report, write_report_json
 from reberth.cli.inputs import add_access_arguments, add_output_argument, add_version_argument, read_access
 from reberth.cli.pipes import ending_with_reader
@@ -58,6 +58,8 @@ def _parser() -> argparse.ArgumentParser:
     forecast = commands.add_parser("landing", help=text, description=text)
     landing.add_arguments(forecast)
     forecast.set_defaults(run=_land)
+    text = "renew the certificates of Reberth"
+    certificates.add_arguments(commands.add_parser("certificates", help=text, description=text))
     return parser
 
 

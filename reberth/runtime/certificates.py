@@ -17,7 +17,7 @@ import msgspec
 
 from reberth.config.settings import Section
 from reberth.runtime import live_files, logs, metrics
-from reberth.runtime.tls.validity import list_expiries
+from reberth.runtime.tls.validity import list_validities
 from reberth.values.errors import ServingError
 
 log = logs.Log(__name__)
@@ -140,7 +140,7 @@ class LiveClientCertificate(LiveContext):
 def record_expiry(path: Path, use: str, *, name: str = "") -> None:
     """Record when the certificates of a file end: the first of a chain, of CAs the last."""
     try:
-        ends = list_expiries(path.read_text())
+        ends = [validity.not_after for validity in list_validities(path.read_text())]
     except (OSError, ValueError):
         return  # whoever uses the file tells what is wrong with it
     if ends:

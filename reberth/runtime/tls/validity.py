@@ -1,7 +1,7 @@
-"""Until when the certificates of a file are valid.
+"""From when until when the certificates of a file are valid.
 
 The standard library tells that of a certificate that a peer has shown, and of none that lies in a file. So
-the few bytes that lead to the date are read here: of X.509's `Certificate`, only `validity.notAfter`.
+the few bytes that lead to the dates are read here: of X.509's `Certificate`, only `validity`.
 """
 
 import base64
@@ -18,6 +18,13 @@ _PIVOT = 2050  # two digits stand for 1950 to 2049
 _LONG = 0x80
 
 
+class Validity(NamedTuple):
+    """As seconds since the epoch."""
+
+    not_before: float
+    not_after: float
+
+
 class _Element(NamedTuple):
     """One element of DER: its tag, and where its content is."""
 
@@ -26,19 +33,26 @@ class _Element(NamedTuple):
     end: int
 
 
-def list_expiries(pem: str) -> list[float]:
-    """Give the end of each certificate, as seconds since the epoch. Raises ValueError if one is malformed."""
-    return [_find_expiry(base64.b64decode(block)) for block in _BLOCK.findall(pem)]
+def list_validities(pem: str) -> list[Validity]:
+    """Give the validity of each certificate, in order. Raises ValueError if one is malformed."""
+    return [_find_validity(base64.b64decode(block)) for block in _BLOCK.findall(pem)]
 
 
-def _find_expiry(der: bytes) -> float:
+def split_certificates(pem: str) -> list[str]:
+    """Give each certificate as a text of its own."""
+    return [f"{found.group()}\n" for found in _BLOCK.finditer(pem)]
+
+
+def _find_validity(der: bytes) -> Validity:
     try:
         certificate = next(_elements(der, 0, len(der)))
         signed = next(_elements(der, certificate.start, certificate.end))
         parts = [part for part in _elements(der, signed.start, signed.end) if part.tag != _VERSION]
         validity = parts[_VALIDITY]
-        _, end = _elements(der, validity.start, validity.end)
-        return _read_time(end.tag, der[end.start : end.end].decode("ascii"))
+        start, end = _elements(der, validity.start, validity.end)
+        return Validity(
+            *(_read_time(one.tag, der[one.start : one.end].decode("ascii")) for one in (start, end))
+        )
     except (IndexError, KeyError, StopIteration) as error:
         raise ValueError("not an X.509 certificate") from error
 

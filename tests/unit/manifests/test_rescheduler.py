@@ -12,6 +12,7 @@ from reberth.cluster.kinds import ALL_RESOURCES
 from reberth.config.settings import parse
 from reberth.forecast.state.profile import parse_scheduler
 from reberth.memory.notes import ANNOTATION
+from reberth.runtime.tls.renewal import CertificateSettings
 from rescheduler.execution.store import MOVE
 from rescheduler.model.guardrails import ProtectionSettings
 from rescheduler.settings import ReschedulerSettings
@@ -56,6 +57,14 @@ def test_the_configuration_of_the_scheduler_is_that_of_the_scheduler() -> None:
     assert parse_scheduler(content.encode(), version=(1, 36), source="here").extenders
 
 
+def list_files(secret: str) -> set[str]:
+    """List the files that the job puts into a Secret."""
+    (made,) = yaml.safe_load_all((MANIFESTS / "certificates" / "20-settings.yaml").read_text())
+    asked = parse(made["data"]["settings.yaml"].encode(), CertificateSettings)
+    pairs = [pair.file for one in asked.secrets if one.name == secret for pair in one.pairs]
+    return {"ca.crt", *(f"{file}.{kind}" for file in pairs for kind in ("crt", "key"))}
+
+
 def test_every_file_of_the_settings_is_mounted() -> None:
     (deployment,) = objects("Deployment")
     spec = deployment["spec"]["template"]["spec"]
@@ -73,10 +82,8 @@ def test_every_file_of_the_settings_is_mounted() -> None:
         keys = _keys_of(places[str(file.parent)]["configMap"]["name"])
         assert file.name in keys, file
     for file in map(Path, [tls.ca, tls.certificate, tls.key, *map(str, server.paths())]):
-        assert "secret" in places[str(file.parent)]
-    document = (MANIFESTS.parent / "docs" / "rescheduler.md").read_text()
-    for path in (tls.ca, tls.certificate, tls.key, *map(str, server.paths())):
-        assert f"--from-file={Path(path).name}=" in document or f"/{Path(path).name}" in document
+        secret = places[str(file.parent)]["secret"]["secretName"]
+        assert file.name in list_files(secret), file
 
 
 def test_labels_ports_and_accounts_fit() -> None:

@@ -24,8 +24,9 @@ def copied() -> list[str]:
 def containers() -> Iterator[dict[str, list[str]]]:
     for file in (ROOT / "manifests").rglob("*.yaml"):
         for one in yaml.safe_load_all(file.read_text()):
-            if one and one["kind"] == "Deployment":
-                yield from one["spec"]["template"]["spec"]["containers"]
+            if one and one["kind"] in ("Deployment", "CronJob"):
+                spec = one["spec"].get("jobTemplate", one)["spec"]
+                yield from spec["template"]["spec"]["containers"]
 
 
 def test_everything_the_image_copies_exists_and_is_in_the_build_context() -> None:
@@ -40,7 +41,7 @@ def test_the_manifests_start_programs_of_the_image() -> None:
     (entry,) = re.findall(r"^ENTRYPOINT (.*)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     assert entry.endswith('"-m"]')
     started = [container["args"][0] for container in containers()]
-    assert set(started) == PACKAGES - {"reberth", "kubectl_reberth"}
+    assert set(started) == PACKAGES - {"kubectl_reberth"}
     assert all((ROOT / program / "__main__.py").exists() for program in started)
 
 
