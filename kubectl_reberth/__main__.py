@@ -7,6 +7,7 @@ BAD_INPUT = 2
 # Imported by name, when asked for: all of them together take longer to import than most commands to run.
 PROGRAMS = {
     "check": ("reberth", "check that every kind that Reberth reads can be read"),
+    "certificates": ("reberth", "renew the certificates of Reberth"),
     "landing": ("reberth", "predict where kube-scheduler would place pods"),
     "extender": ("extender", "run the scheduler extender"),
     "rescheduler": ("rescheduler", "run the rescheduler, or plan and make moves by hand"),

@@ -7,11 +7,11 @@ once: each write names the version that it is based on.
 import argparse
 import asyncio
 import sys
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Mapping
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -25,7 +25,9 @@ from reberth.records.meta import Record
 from reberth.runtime.tls import openssl, renewal
 from reberth.runtime.tls.openssl import Pair
 from reberth.runtime.tls.renewal import CA_FILE, Authority, CertificateSettings, SecretSettings
+from reberth.runtime.tls.validity import split_certificates
 from reberth.values import errors
+from reberth.values.errors import ReberthError
 from reberth.values.timestamp import write_time
 
 _ORIGIN = "reberth.dev/certificates-from"
@@ -78,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     given = settings.load(arguments.settings, CertificateSettings)
     try:
         asyncio.run(_print_renewals(read_access(arguments), given, read_now(arguments.now)))
-    except (errors.ApiError, openssl.OpenSslError) as error:
+    except (errors.ApiError, openssl.OpenSslError, NotTrusted) as error:
         sys.stderr.write(f"reberth: {error}\n")
         return 1
     return 0
@@ -90,6 +92,10 @@ async def _print_renewals(access: Access, given: CertificateSettings, now: float
             sys.stdout.write(f"{line}\n")
 
 
+class NotTrusted(ReberthError):
+    """A webhook does not trust the authority yet, and this account may not change that."""
+
+
 async def renew(api: Api, given: CertificateSettings, *, now: float) -> AsyncIterator[str]:
     """Bring everything up to date, and tell what was changed. Raises ReberthError; what is done stays done.
 
@@ -99,12 +105,34 @@ async def renew(api: Api, given: CertificateSettings, *, now: float) -> AsyncIte
     authority, done = await renewing.keep_authority()
     if done:
         yield f"authority {given.authority}: {done}"
-    for name, resource in product(given.webhooks, _WEBHOOKS):
-        if done := await renewing.keep_trust(resource, name, authority):
-            yield f"{resource.kind.name} {name}: {done}"
+    untrusting = []
+    async for hook in renewing.list_untrusting(authority.bundle):
+        if await renewing.have_trusted(hook, authority):
+            yield f"{hook}: trusts the authority"
+        else:
+            untrusting.append(hook)
     for asked in given.secrets:
         if done := await renewing.keep_pairs(asked, authority):
             yield f"secret {asked.name}: {done}"
+    if untrusting:
+        names = ", ".join(map(str, untrusting))
+        raise NotTrusted(f"{names}: caBundle must be ca.crt of the Secret {given.authority}")
+
+
+class _Hook(NamedTuple):
+    """A webhook configuration."""
+
+    resource: Resource[_WebhookConfiguration]
+    found: _WebhookConfiguration
+
+    def __str__(self) -> str:
+        return f"{self.resource.kind.name} {self.found.metadata.name}"
+
+    def trusts(self, certificate: str) -> bool:
+        """Tell whether every webhook of it trusts these certificates."""
+        bundles = [one.get("clientConfig", {}).get("caBundle") or "" for one in self.found.webhooks or ()]
+        known = [_list_digests(b64decode(bundle).decode(errors="replace")) for bundle in bundles]
+        return all(_list_digests(certificate) <= digests for digests in known)
 
 
 class _Renewing:
@@ -119,7 +147,11 @@ class _Renewing:
         """Give the authority as it should be now, and what has changed."""
         found = await self._find(self._given.authority)
         before = _read_authority(_read_files(found))
-        after = renewal.follow_on(before, self._given, now=self._now, make=self._make_authority)
+        successor = before.successor if before else None
+        untrusting = [hook async for hook in self.list_untrusting(successor.certificate)] if successor else []
+        after = renewal.follow_on(
+            before, self._given, now=self._now, make=self._make_authority, is_trusted=not untrusting
+        )
         if after == before:
             return after, None
         await self._write(found, _write_authority(after))
@@ -127,25 +159,30 @@ class _Renewing:
             return after, "made"
         return after, "a successor is announced" if after.successor else "the successor signs"
 
-    async def keep_trust(
-        self, resource: Resource[_WebhookConfiguration], name: str, authority: Authority
-    ) -> str | None:
-        """Let the API server trust the authority when it calls a webhook."""
-        try:
-            found = await self._api.get(resource, name)
-        except errors.NotFound:
-            return None
+    async def list_untrusting(self, certificate: str) -> AsyncIterator[_Hook]:
+        """Give the webhook configurations that are there and do not trust these certificates."""
+        for name, resource in product(self._given.webhooks, _WEBHOOKS):
+            try:
+                hook = _Hook(resource, await self._api.get(resource, name))
+            except errors.NotFound:
+                continue
+            if not hook.trusts(certificate):
+                yield hook
+
+    async def have_trusted(self, hook: _Hook, authority: Authority) -> bool:
+        """Have the API server trust the authority when it calls these webhooks; False if we may not."""
         bundle = b64encode(authority.bundle.encode()).decode()
-        if all(one.get("clientConfig", {}).get("caBundle") == bundle for one in found.webhooks or ()):
-            return None
         trusting = [
             {**one, "clientConfig": {**one.get("clientConfig", {}), "caBundle": bundle}}
-            for one in found.webhooks or ()
+            for one in hook.found.webhooks or ()
         ]
-        version = found.metadata.resource_version
-        patch = {"metadata": {"resourceVersion": version}, "webhooks": trusting}
-        await self._api.merge(resource, name, patch)
-        return "trusts the authority"
+        meta = hook.found.metadata
+        patch = {"metadata": {"resourceVersion": meta.resource_version}, "webhooks": trusting}
+        try:
+            await self._api.merge(hook.resource, meta.name, patch)
+        except errors.Forbidden:
+            return False
+        return True
 
     async def keep_pairs(self, asked: SecretSettings, authority: Authority) -> str | None:
         """Make the pairs of a Secret if they are due; otherwise only what it trusts."""
@@ -195,6 +232,10 @@ class _Renewing:
             "data": {file: content.encode() if content else None for file, content in files.items()},
         }
         await self._api.merge(_SECRETS, meta.name, msgspec.to_builtins(patch), namespace=meta.namespace)
+
+
+def _list_digests(pem: str) -> set[str]:
+    return {renewal.digest(one) for one in split_certificates(pem)}
 
 
 def _read_files(secret: _Secret) -> dict[str, str]:

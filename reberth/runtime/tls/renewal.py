@@ -82,14 +82,23 @@ class Authority(NamedTuple):
 
 
 def follow_on(
-    before: Authority | None, settings: CertificateSettings, *, now: float, make: Callable[[], Pair]
+    before: Authority | None,
+    settings: CertificateSettings,
+    *,
+    now: float,
+    make: Callable[[], Pair],
+    is_trusted: bool = True,
 ) -> Authority:
-    """Give the authority as it should be now; `make` makes a new one."""
+    """Give the authority as it should be now; `make` makes a new one.
+
+    A successor that is not trusted everywhere does not sign.
+    """
     if before is None:
         return Authority(make())
     signer, successor, retired = before
     retired = tuple(one for one in retired if find_end(one) > now)
-    if successor and find_start(successor.certificate) + settings.announced_for <= now:
+    is_known = successor and find_start(successor.certificate) + settings.announced_for <= now
+    if successor and is_known and is_trusted:
         return Authority(successor, None, (signer.certificate, *retired))
     if not successor and find_end(signer.certificate) - settings.authority_renew_before <= now:
         successor = make()

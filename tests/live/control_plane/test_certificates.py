@@ -6,6 +6,7 @@ import ssl
 import subprocess
 from base64 import b64decode
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import yaml
 from localcluster import manifests
 from localcluster.client import Client
 from localcluster.cluster import Cluster
-from reberth.cli.certificates import renew
+from reberth.cli.certificates import NotTrusted, renew
 from reberth.client.access import Access
 from reberth.client.api import Api
 from reberth.config.settings import parse
@@ -163,11 +164,22 @@ async def test_pairs_are_made_renewed_and_follow_the_authority(
     shutil.rmtree(tmp_path / "extender")
 
 
-async def test_the_hub_trusts_the_authority_of_the_webhook(bare: Cluster, admin: Client) -> None:
+async def test_the_hub_trusts_the_authority_of_the_webhook(
+    bare: Cluster, admin: Client, tmp_path: Path
+) -> None:
     now = parse_time((await admin.get(SECRETS + "/reberth-authority"))["metadata"]["creationTimestamp"])
     async with api_of(bare, "reberth-hub-certificates") as api:
-        said = await done(api, OF_FEDERATION, now)
-        assert [line for line in said if "Webhook" in line] == [
+        with pytest.raises(NotTrusted, match="^MutatingWebhookConfiguration reberth-federation, Validating"):
+            await done(api, OF_FEDERATION, now)
+        assert "tls.key" in await read(admin, "reberth-federation-webhook-tls")
+        shutil.copy(MANIFESTS / "federation" / "rights" / "webhook" / "rbac.yaml", tmp_path)
+        rights = await manifests.apply(admin, tmp_path)
+        async with asyncio.timeout(10):
+            while True:
+                with suppress(NotTrusted):  # the API server takes a moment to read a new role
+                    said = await done(api, OF_FEDERATION, now)
+                    break
+        assert said == [
             f"{kind}WebhookConfiguration reberth-federation: trusts the authority"
             for kind in ("Mutating", "Validating")
         ]
@@ -179,3 +191,10 @@ async def test_the_hub_trusts_the_authority_of_the_webhook(bare: Cluster, admin:
                 assert hook["clientConfig"]["service"]["name"] == "reberth-federation-webhook"
         with pytest.raises(Forbidden):  # nor what is another account's
             await done(api, OF_EXTENDER, now)
+        await manifests.remove(admin, rights)
+        # A successor that the hub does not trust signs nothing.
+        late, soon = now + 3600 * DAY, now + 8 * DAY
+        for at in (late, soon, soon):
+            with pytest.raises(NotTrusted):
+                await done(api, OF_FEDERATION, at)
+        assert (await read(admin, "reberth-federation-authority"))["tls.crt"] == authority
