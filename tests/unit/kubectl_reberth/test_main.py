@@ -36,7 +36,8 @@ def test_arguments_and_exit_code_pass_between_command_and_program(
 
 
 def test_every_command_is_forwarded_in_a_test() -> None:
-    assert list(command.PROGRAMS) == ["check", "landing", "extender", "rescheduler", "federation"]
+    names = ["check", "certificates", "landing", "extender", "rescheduler", "federation"]
+    assert list(command.PROGRAMS) == names
 
 
 @pytest.mark.parametrize("option", ["-h", "--help"])
