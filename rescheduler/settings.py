@@ -11,7 +11,7 @@ from reberth.client.lease import LeaseSettings
 from reberth.client.watcher import WatchSettings
 from reberth.cluster.pods.requests import Version, read_version
 from reberth.config import settings
-from reberth.config.settings import Positive, Section
+from reberth.config.settings import AtLeastOne, Positive, Section
 from reberth.forecast.extender import DEFAULTS, ExtenderForecastSettings
 from reberth.forecast.state.profile import API_VERSION, KubeSchedulerConfiguration, arrange
 from reberth.memory.history import LANDING_TIME
@@ -72,6 +72,15 @@ class EventApiSettings(ApiSettings, frozen=True):
     requests_per_second: Positive = 25.0
 
 
+class ReviewApiSettings(ApiSettings, frozen=True):
+    """Tokens of readers are checked at a rate of their own; a check that takes long is given up."""
+
+    requests_per_second: Positive = 10.0
+    burst: AtLeastOne = 20
+    deadline: Positive = 5.0
+    tries: AtLeastOne = 1
+
+
 class CycleSettings(Section, frozen=True):
     """When the daemon runs a cycle."""
 
@@ -96,6 +105,7 @@ class ReschedulerSettings(Section, frozen=True):
     lease: LeaseSettings = LeaseSettings()
     api: ApiSettings = ApiSettings()
     events: EventApiSettings = EventApiSettings()
+    reviews: ReviewApiSettings = ReviewApiSettings()
     watch: WatchSettings = WatchSettings()
     server: ServerSettings = ServerSettings(port=8445)
     probes: ServerSettings | None = None
@@ -128,6 +138,7 @@ RESTARTING_FIELDS = (
     "lease",
     "api",
     "events",
+    "reviews",
     "watch",
     "server",
     "probes",

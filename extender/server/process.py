@@ -26,6 +26,7 @@ from extender.server.seen import ChangeSignal, SeenRoutes
 from extender.server.settings import RESTARTING_FIELDS, ExtenderSettings
 from reberth.client.access import Access
 from reberth.client.api import Api
+from reberth.client.authorization import Guard
 from reberth.client.events import EventRecorder, recording
 from reberth.client.mirror import Mirror, mirroring
 from reberth.client.server_clock import ServerClock
@@ -124,6 +125,7 @@ class ExtenderProcess:
             limits=limits,
         )
         seen = SeenRoutes(self._memory, self._call_tracker, self._changes)
+        guard = Guard(self._first.server)
         explain = ExplainRoutes(self._memory, settings=self._settings, clock=clock, limits=limits)
         serve = partial(
             Server,
@@ -137,7 +139,7 @@ class ExtenderProcess:
             serve(
                 self._first.server,
                 calls=handler.calls(),
-                routes=[*handler.routes(), *seen.routes(), *explain.routes()],
+                routes=[*handler.routes(), *seen.routes(), *guard.protect(explain.routes())],
             ),
         ]
 

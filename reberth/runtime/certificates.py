@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import msgspec
 
@@ -40,6 +40,8 @@ class CertificateFiles(Section, frozen=True):
     cert_file: str
     key_file: str
     client_ca_file: str | None = msgspec.field(default=None, name="clientCAFile")
+    client_certificates: Literal["required", "optional"] = "required"
+    """With a client CA: whether a client must show a certificate. One that is shown must be valid."""
 
     def paths(self) -> list[Path]:
         return [Path(name) for name in (self.cert_file, self.key_file, self.client_ca_file) if name]
@@ -202,7 +204,8 @@ def server_context(files: CertificateFiles) -> ssl.SSLContext:
     _load_pair(context, files.cert_file, files.key_file)
     if files.client_ca_file:
         _load_authorities(context, files.client_ca_file)
-        context.verify_mode = ssl.CERT_REQUIRED
+        is_optional = files.client_certificates == "optional"
+        context.verify_mode = ssl.CERT_OPTIONAL if is_optional else ssl.CERT_REQUIRED
     return context
 
 

@@ -77,6 +77,11 @@ class ServerSettings(Section, frozen=True):
             )
 
     @property
+    def is_local(self) -> bool:
+        """Whether it only serves this machine, without TLS."""
+        return self.tls is None and _is_loopback(self.host)
+
+    @property
     def limits(self) -> ConnectionLimits:
         return ConnectionLimits(
             self.handshake_within,

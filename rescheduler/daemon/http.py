@@ -28,6 +28,8 @@ class StatusRoutes:
         self._last = last
         self._histories = histories
         self._one_at_a_time = asyncio.Lock()
+        self._writing = asyncio.Lock()
+        self._written: tuple[CycleResult | None, bytes] = None, b""
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -39,8 +41,12 @@ class StatusRoutes:
     async def _show_plan(self, _: web.Request) -> web.Response:
         made = self._last()
         if made is None:
+            self._written = None, b""
             return web.Response(status=404, text=_NO_PLAN)
-        return web.Response(text=write_json(made.plan), content_type="application/json")
+        async with self._writing:
+            if self._written[0] is not made:  # a large plan takes a second: once, and not in the event loop
+                self._written = made, await run_in_thread(lambda: write_json(made.plan).encode())
+            return web.Response(body=self._written[1], content_type="application/json", charset="utf-8")
 
     async def _show_moves(self, _: web.Request) -> web.Response:
         return _json(list_moves(self._histories().rows()))

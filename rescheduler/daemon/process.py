@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from reberth.client.access import Access
+from reberth.client.authorization import Guard, TokenReviewer
 from reberth.client.lease import Leadership, LeaseLost, leading
 from reberth.cluster.kinds import HISTORY
 from reberth.runtime.http_server import Server
@@ -130,7 +131,8 @@ class Daemon:
             remarks=lambda: [f"# {remark}" for remark in self._list_remarks(resources)],
         )
         probes = [serve(self._first.probes)] if self._first.probes else []
-        return [*probes, serve(self._first.server, routes=status.routes())]
+        guard = Guard(self._first.server, TokenReviewer(resources.review_api))
+        return [*probes, serve(self._first.server, routes=guard.protect(status.routes()))]
 
     async def _keep_leading(self, resources: DaemonResources) -> None:
         await resources.wait_until_synced()

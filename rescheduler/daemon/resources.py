@@ -40,6 +40,7 @@ log = Log(__name__)
 class DaemonResources(ClusterResources):
     """What a daemon has beside that: the lease's own client, what it monitors, and its identity."""
 
+    review_api: Api  # has its own rate limit too: readers with invented tokens must not delay moves
     lease_api: Api  # has its own rate limit: requests for moves must not delay renewals of the lease
     cache: NotifyingCache
     mirror: Mirror
@@ -152,6 +153,7 @@ async def open_daemon_resources(
         api = await enter(Api(access, first.api))
         lease_api = await enter(Api(access, first.api, api.clock))
         event_api = await enter(Api(access, first.events, api.clock))
+        review_api = await enter(Api(access, first.reviews, api.clock))
         metrics.CLOCK_OFFSET.set_function(api.clock.find_offset)
         version = read_version(await api.version())
         forecast.take_version(version)
@@ -161,6 +163,7 @@ async def open_daemon_resources(
         yield DaemonResources(
             api=api,
             clock=api.clock.now,
+            review_api=review_api,
             lease_api=lease_api,
             cache=cache,
             extenders=extenders,

@@ -41,6 +41,8 @@ EVERYWHERE: dict[str, str] = {
     "reberth.dev/moveledgers": f"{READ} create",
     "reberth.dev/moveledgers/status": "update",
     "events.k8s.io/events": "create patch",
+    "authentication.k8s.io/tokenreviews": "create",
+    "authorization.k8s.io/subjectaccessreviews": "create",
 }
 AT_HOME = {LEASES: "create", "discovery.k8s.io/endpointslices": "list watch"}
 OF_ITS_LEASE = {LEASES: f"{READ} create patch"}

@@ -1,5 +1,6 @@
 """The HTTP endpoints of the daemon."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -17,6 +18,7 @@ from reberth.records import EvictionHistory
 from rescheduler.daemon.http import StatusRoutes, list_moves
 from rescheduler.daemon.loop import CycleResult
 from rescheduler.planning.cycle import begin_cycle
+from rescheduler.planning.output import write_json
 from rescheduler.planning.planner import write_plan
 from tests.support.builders import node
 from tests.support.rescheduler.guardrails import Object, history, open_move, past_move, replica
@@ -65,6 +67,26 @@ def test_open_moves_are_listed_and_the_last_past_ones_the_newest_first() -> None
     )
     assert [move["outcome"] for move in found["past"]] == ["Same", "Gone", "Better"]
     assert found["past"][0]["workload"] == "ReplicaSet/db"
+
+
+async def test_a_plan_is_written_once_and_forgotten_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[object] = []
+
+    def write(plan: Any) -> str:
+        written.append(plan)
+        return write_json(plan)
+
+    monkeypatch.setattr("rescheduler.daemon.http.write_json", write)
+    made: list[CycleResult | None] = [make()]
+    async with looking(lambda: made[0]) as ask:
+        answers = await asyncio.gather(*(ask("/plan") for _ in range(3)))
+        assert len(written) == 1
+        made[0] = make()
+        assert (await ask("/plan"))[0] == 200
+        assert len(written) == 2
+        made[0] = None
+        assert (await ask("/plan"))[0] == 404
+    assert answers == [(200, write_json(written[0]))] * 3  # type: ignore[arg-type]
 
 
 async def test_the_last_plan_is_shown_and_any_pod_explained() -> None:

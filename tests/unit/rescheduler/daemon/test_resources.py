@@ -34,6 +34,7 @@ def resources(
         api=nothing,
         clock=lambda: 0.0,
         lease_api=nothing,
+        review_api=nothing,
         cache=NotifyingCache(version=(1, 36)),
         mirror=mirror,
         extenders=nothing,
