@@ -223,7 +223,7 @@ ALERTS = (
     ),
     Alert(
         "ReberthMembersLost",
-        f"max {by()} (reberth_federation_loss_brake) > 0",
+        f"max {by()} (reberth_federation_loss_brake_on) > 0",
         "0m",
         "So many members seem to be lost that nobody is driven out of any",
         "Check whether the hub is cut off. After members.brake.longest they count as lost.",

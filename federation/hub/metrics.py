@@ -56,7 +56,7 @@ MEMBERS_READY = Gauge(
     registry=REGISTRY,
 )
 LOSS_BRAKE = Gauge(
-    "reberth_federation_loss_brake",
+    "reberth_federation_loss_brake_on",
     "1 while so many members seem to be lost that nobody is driven out of any.",
     registry=REGISTRY,
 )

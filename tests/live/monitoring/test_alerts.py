@@ -64,7 +64,7 @@ RAISED: dict[str, dict[str, str]] = {
         "!reberth_federation_member_token_issued_seconds{member='m1',instance='a'}": "-300000x60"
     },
     "ReberthHandoverTimedOut": {"!reberth_federation_handovers_total{result='timeout'}": "0+1x60"},
-    "ReberthMembersLost": {"!reberth_federation_loss_brake": "1x60"},
+    "ReberthMembersLost": {"!reberth_federation_loss_brake_on": "1x60"},
     "ReberthRebalanceStuck": {
         "!reberth_federation_rebalance_waiting_workloads{reason='Unschedulable'}": "1x60"
     },
@@ -96,7 +96,7 @@ HEALTHY = {
     "!reberth_extender_request_duration_seconds_bucket{le='1.0'}": "0+2000xN",
     "!reberth_extender_request_duration_seconds_bucket{le='+Inf'}": "0+2000xN",
     "!reberth_federation_handovers_total{result='timeout'}": "0xN",
-    "!reberth_federation_loss_brake": "0xN",
+    "!reberth_federation_loss_brake_on": "0xN",
     "!reberth_federation_rebalance_waiting_workloads{reason='Unschedulable'}": "0xN",
 }
 # Each is below its threshold, and two of them together would be above it.

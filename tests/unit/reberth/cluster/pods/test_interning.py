@@ -212,7 +212,10 @@ DOMAINS = (
 # Labels, taints, versions and reporters, and the annotations of Leases and evictions.
 NOT_MIRRORED = {
     *(f"karpenter.sh/{name}" for name in ("disrupted", "initialized", "nodepool", "unregistered")),
-    *(f"reberth.dev/{name}" for name in ("extender", "rescheduler", "v1alpha1", "v1alpha2")),
+    *(
+        f"reberth.dev/{name}"
+        for name in ("certificates-from", "extender", "rescheduler", "v1alpha1", "v1alpha2")
+    ),
     *(
         f"reberth.dev/{name}"
         for name in ("move", "move-answers", "move-request", "paused", "policy", "reason")
