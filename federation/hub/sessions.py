@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from federation.api import Cluster
+from federation.api import CLUSTER_API_VERSION, Cluster
 from federation.hub.dynamic_mirror import mirror_learned_kinds
 from federation.hub.hub import Hub
 from federation.hub.object_api import ObjectApi
@@ -38,6 +38,8 @@ log = Log(__name__)
 # Versions of Kubernetes differ in the requests of a pod that is being resized; that does not matter here.
 _VERSION = (1, 36)
 PUSH = "Push"
+_OPEN_AGAIN = 5.0
+"""Seconds until a session that broke is opened again."""
 _OURS = {"labelSelector": f"{MANAGED}=true"}
 """The copies. A member may have any number of other objects, of any size; they do not concern us."""
 
@@ -182,6 +184,10 @@ class Sessions:
             self._report(name, "internal error")
         finally:
             self._files.pop(name, None)
+            if self._tasks.get(name) is asyncio.current_task():
+                # It broke by itself: a session that is shown as open would be used, and is closed inside.
+                self._open.pop(name, None)
+                self._queue.add_later(Key(CLUSTER_API_VERSION, "Cluster", "", name), _OPEN_AGAIN)
 
     async def _mirror(self, name: str, path: str) -> None:
         cache = NotifyingCache(lambda kind, record: self._on_change(name, kind, record), version=_VERSION)
