@@ -65,10 +65,13 @@ class FailbackController:
         self._queue = WorkQueue("failback", self._reconcile, alone, urgency=Urgency.SCHEDULING)
         self._wanting: set[Key] = set()
         self._asked: dict[Key, float] = {}
+        self._returning: set[Key] = set()
 
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         if resource in resources.ALL_BINDINGS:
             key = resources.key_of(resource, record)
+            if is_returning(record):
+                self._returning.add(key)
             if wants_failback(record) or key in self._wanting:
                 self._wanting.add(key)
                 self._queue.add_later(key, self._settings.gather_for)
@@ -113,20 +116,27 @@ class FailbackController:
             patch = write_trigger(binding, at, timeout, placed)
             await self._hub.patch(resources.binding_resource(key.kind), binding, patch)
         self._asked[key] = trigger
+        self._returning.add(key)
         metrics.TRIGGERED.labels(metrics.BY_FAILBACK).inc()
         note = f"Cluster group {step.to} has room for all replicas again; requested a fresh scheduling."
         record_on_both(self._hub, binding, reason="FailbackTriggered", note=note)
         return None
 
     def _count_under_way(self) -> int:
-        """Count the returning workloads, including those that the cache does not show yet."""
-        return sum(map(self._is_under_way, self._wanting))
+        """Count the returning workloads, including those that the cache does not show yet.
+
+        Only those are looked at that were returning the last time: they are few, whatever number wants to.
+        """
+        self._returning = {key for key in self._returning if self._is_returning(key)}
+        return sum(map(self._is_under_way, self._returning))
+
+    def _is_returning(self, key: Key) -> bool:
+        """Tell whether a workload still is returning, in time or not, or was asked to just now."""
+        binding, asked = self._hub.find_binding(key), self._asked.get(key)
+        if binding is None:
+            return False
+        return is_returning(binding) or (asked is not None and not is_triggered(binding, asked))
 
     def _is_under_way(self, key: Key) -> bool:
         binding = self._hub.find_binding(key)
-        if binding is None:
-            return False
-        asked = self._asked.get(key)
-        if is_overdue(binding, now=self._hub.clock()):
-            return False
-        return is_returning(binding) or (asked is not None and not is_triggered(binding, asked))
+        return binding is not None and not is_overdue(binding, now=self._hub.clock())

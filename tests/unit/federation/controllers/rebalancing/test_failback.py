@@ -81,3 +81,14 @@ async def test_workloads_that_stay_in_both_places_do_not_keep_others_from_return
     assert len(hub.home) == 1
     await running
     assert len(hub.home) == 2
+
+
+async def test_only_workloads_under_way_are_counted_whatever_number_wants_to_return() -> None:
+    hub = ReturningHub(cpu="1000", at_once=2)
+    for number in range(40):
+        hub.put(resources.BINDINGS, away(f"w{number}", DUPLICATED))
+    await hub.run(3)
+    failback = hub.controllers[1]
+    assert isinstance(failback, FailbackController)
+    assert len(failback._wanting) == 40
+    assert 1 <= len(failback._returning) <= 2
