@@ -5,6 +5,10 @@ two such beginnings is tried as an object. This cannot go wrong: an object that 
 JSON, so the text up to a wrong cut is not taken, and the next cut is tried. What is left when the page has
 ended is read as a page is otherwise; in a page of another form that is all of it.
 
+An object may itself be full of what looks like a beginning. So after a cut that was too early the next one is
+twice as far, and after one that was too late it is found by bisection: no object costs more than a few times
+its length.
+
 So no more is held than one object and the piece that has just come, or one page of another form. Both have a
 limit: what never ends must not fill the memory.
 """
@@ -21,6 +25,7 @@ from reberth.values.errors import Unreadable
 T = TypeVar("T", bound=Record)
 
 _ITEMS = b'"items":['
+_TOO_LATE = "trailing characters"
 
 
 class PartialPage(Generic[T]):
@@ -34,6 +39,8 @@ class PartialPage(Generic[T]):
         self._text = b""
         self._start = 0  # of the next object
         self._searched = 0
+        self._floor = 0  # the object does not end before
+        self._ceiling = 0  # it ends before, if this is not 0
         self._skipped = 0  # in search of its end: most objects of a page are about equally long
         self._between = b""  # what stands between two objects, with the name of the first field
 
@@ -49,6 +56,8 @@ class PartialPage(Generic[T]):
             raise Unreadable(self._request, f"no end of an object in {held} bytes, at most {most} are read")
         self._text = self._text[self._start :] + piece
         self._searched -= self._start
+        self._floor -= self._start
+        self._ceiling = max(self._ceiling - self._start, 0)
         self._start = 0
         if not self._between:
             self._begin()
@@ -68,7 +77,7 @@ class PartialPage(Generic[T]):
         if not found or not rest.startswith(b'{"') or name_ends < 0:
             return
         self._between = b"}," + rest[: name_ends + 1]
-        self._start = self._searched = len(head) + len(_ITEMS)
+        self._start = self._searched = self._floor = len(head) + len(_ITEMS)
         meta = self._reader.read_head(self._request, head.rstrip(b",") + b"}")
         self._take(meta.resource_version, meta.continue_ or "")
 
@@ -77,22 +86,34 @@ class PartialPage(Generic[T]):
         self.continues = self.continues or continues
 
     def _cut(self) -> Iterator[T | BadObject]:
-        while (end := self._text.find(self._between, self._searched) + 1) > 0:
-            found = self._read(self._text[self._start : end])
+        while (end := self._find_border() + 1) > 0:
+            found = self._read(end)
             if found is not None:
                 self._skipped = (end - self._start) * 3 // 4
-                self._start = end + 1
-                self._searched = self._start + self._skipped
+                self._start = self._floor = end + 1
+                self._searched, self._ceiling = self._start + self._skipped, 0
                 yield found
-            elif self._skipped:  # this object is shorter than the one before
-                self._skipped, self._searched = 0, self._start
-            else:
-                self._searched = end
         self._searched = max(self._searched, len(self._text) - len(self._between) + 1)
 
-    def _read(self, text: bytes) -> T | BadObject | None:
-        """Read an object; None if the text is only a part of one."""
+    def _find_border(self) -> int:
+        """Give a place where the object may end and that was not tried yet; -1 if there is none."""
+        if self._ceiling:
+            last = self._ceiling + len(self._between) - 1
+            found = self._text.find(self._between, (self._floor + self._ceiling) // 2, last)
+            return found if found >= 0 else self._text.rfind(self._between, self._floor, last)
+        found = self._text.find(self._between, self._searched)
+        if found < 0 and self._floor > self._start:
+            found = self._text.rfind(self._between, self._floor)
+        return found
+
+    def _read(self, end: int) -> T | BadObject | None:
+        """Read an object; None if it does not end here."""
         try:
-            return self._reader.read_object(text)
-        except (msgspec.DecodeError, RecursionError):
+            return self._reader.read_object(self._text[self._start : end])
+        except (msgspec.DecodeError, RecursionError) as error:
+            if _TOO_LATE in str(error):
+                self._ceiling = end - 1
+            else:
+                self._floor = end
+                self._searched = 2 * end - self._start
             return None

@@ -1,6 +1,7 @@
 """A page that is read while it arrives brings what it brings as a whole, however it is cut into pieces."""
 
 import json
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -40,6 +41,7 @@ nested = st.sampled_from(
         [{"metadata": {"name": "inner"}}, {"metadata": {"name": "other"}}],
         {"items": [{"metadata": {}}, {"metadata": {}}]},
         [[{"a": 1}, {"metadata": 2}], []],
+        [{"metadata": {"name": "x" * (number % 7)}} for number in range(60)],
     ]
 )
 
@@ -146,6 +148,27 @@ def test_an_object_that_is_nested_too_deeply_fails_alone(place: int) -> None:
         found = [each for piece in pieces for each in page.feed(piece)] + list(page.end())
         assert [isinstance(each, BadObject) for each in found] == [at == place for at in range(5)]
         assert found[place].name == f"p-{place}"
+
+
+def read_full_of_borders(inner: int) -> float:
+    """Read a page with two objects that are full of what looks like the border of two; give what it costs."""
+    parts = [{"metadata": {"name": "x"}} for _ in range(inner)]
+    items = [{"metadata": {"name": f"p-{number}"}, "spec": parts} for number in range(2)]
+    body = json.dumps({"metadata": META, "items": items}, separators=(",", ":")).encode()
+    pieces = [body[start : start + 2**16] for start in range(0, len(body), 2**16)]
+    page, begin = PartialPage("list pods", Reader(Kept)), time.thread_time()
+    found = [each for piece in pieces for each in page.feed(piece)] + list(page.end())
+    spent = time.thread_time() - begin
+    assert [each.metadata.name for each in found if isinstance(each, Kept)] == ["p-0", "p-1"]
+    return spent
+
+
+def test_an_object_full_of_borders_costs_no_more_than_its_length() -> None:
+    def ratio() -> float:
+        least = (min(read_full_of_borders(inner) for _ in range(3)) for inner in (12_000, 3_000))
+        return next(least) / next(least)
+
+    assert min(ratio() for _ in range(3)) <= 4 * 2  # of the square it would be sixteen
 
 
 def feed_without_end(begin: bytes) -> int:
