@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from reberth.client.access import Access
 from reberth.client.authorization import Guard, TokenReviewer
@@ -64,15 +65,26 @@ class Daemon:
         self._access = access
         self._stop = asyncio.Event()
         self._resources: DaemonResources | None = None
+        self._starting: asyncio.Task[Any] | None = None
         self._leader: Leader | None = None
         self._lost = ""  # why it lost the leadership
 
     async def run(self) -> None:
         """Serve until SIGTERM or SIGINT. Raises ReberthError if it cannot start."""
-        loop = asyncio.get_running_loop()
+        loop, this = asyncio.get_running_loop(), asyncio.current_task()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop.set)
-        async with self._open_resources() as resources, AsyncExitStack() as stack:
+            loop.add_signal_handler(number, self._begin_stop)
+        async with AsyncExitStack() as stack:
+            self._starting = this
+            try:
+                resources = await stack.enter_async_context(self._open_resources())
+            except asyncio.CancelledError:
+                if self._stop.is_set():
+                    log.info("stopped before the API server answered")
+                    return
+                raise
+            finally:
+                self._starting = None
             for server in self._servers(resources):
                 await stack.enter_async_context(server)
             group = await stack.enter_async_context(asyncio.TaskGroup())
@@ -91,6 +103,12 @@ class Daemon:
             loop.call_later(_STOPPING_TIME, os._exit, 0)
             for task in tasks:
                 task.cancel()
+
+    def _begin_stop(self) -> None:
+        """Stop; while the first answers of the API server are awaited, nothing else is to be ended."""
+        self._stop.set()
+        if self._starting:
+            self._starting.cancel()
 
     async def run_once(self) -> bool | Refused:
         """Run one cycle and its moves unless another process leads; tell whether all moves ended well."""
