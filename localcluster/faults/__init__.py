@@ -29,6 +29,8 @@ from localcluster.faults.request_info import RequestInfo, read_request_info
 from localcluster.faults.rules import (
     ALWAYS,
     ANY,
+    ETCD_FULL,
+    GROWTH,
     WRITES,
     Fault,
     Match,
@@ -45,6 +47,8 @@ from localcluster.faults.status_bodies import PlainText, Status
 __all__ = [
     "ALWAYS",
     "ANY",
+    "ETCD_FULL",
+    "GROWTH",
     "WRITES",
     "Answer",
     "Bomb",

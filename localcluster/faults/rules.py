@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from localcluster.faults.effects import Effect
+from localcluster.faults import status_bodies
+from localcluster.faults.effects import Answer, Effect
 from localcluster.faults.request_info import RequestInfo
 
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+GROWTH = WRITES - {"delete", "deletecollection"}
+"""The writes that need space in etcd."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,10 @@ class Fault(NamedTuple):
 
     match: Match
     effect: Effect
+
+
+ETCD_FULL = Fault(Match(verb=GROWTH), Answer(status_bodies.database_full()))
+"""Reads, watches and deletes go on; so do watches' bookmarks."""
 
 
 def schedule(seed: int, n: int, faults: Sequence[Fault], *, requests: int) -> list[Rule]:

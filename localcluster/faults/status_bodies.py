@@ -131,6 +131,11 @@ def internal_error(cause: str = "etcdserver: request timed out") -> Status:
     return Status(500, "InternalError", f"Internal error occurred: {cause}", {"causes": [{"message": cause}]})
 
 
+def database_full() -> Status:
+    """500 without a reason: etcd has no space left for a write that adds something."""
+    return Status(500, "", "etcdserver: mvcc: database space exceeded")
+
+
 def watch_list_unsupported() -> Status:
     """500: the server's etcd is too old for WatchList; comes as an event after a 200."""
     feature = "the required storage feature RequestWatchProgress is disabled"
