@@ -189,7 +189,8 @@ async def test_a_ledger_takes_no_more_than_it_expects(client: Client) -> None:
     stored = len(json.dumps(await client.get(LEDGERS.path("default")), separators=(",", ":")))
     summary = wanted["status"]["summary"]
     print(f"{stored} bytes with {summary}; the last write took {took:.3f} s")
-    assert 0.7 * summary["bytes"] < stored < summary["bytes"] <= MOST_BYTES
+    # Each open move reserves what it takes once it is counted, too.
+    assert 0.6 * summary["bytes"] < stored < summary["bytes"] <= MOST_BYTES
 
 
 async def test_the_status_is_written_by_its_own_path_only(client: Client) -> None:
@@ -240,7 +241,7 @@ async def table(shared: Cluster, resource: Resource[Any]) -> list[dict[str, Any]
         ),
         (
             "MoveLedger",
-            {"Tentative": 0, "Spent": 1, "Bytes": 2560, "Last-Move": "m1", "State": "Spent"},
+            {"Tentative": 0, "Spent": 1, "Bytes": 5632, "Last-Move": "m1", "State": "Spent"},
             {"Tentative": "", "Spent": "", "Bytes": "", "Last-Move": "", "State": "", "Since": ""},
         ),
         (
@@ -265,7 +266,8 @@ async def test_kubectl_columns_show_the_status(
 
 def documented() -> list[Object]:
     text = (ROOT / "docs" / "memory.md").read_text()
-    return [yaml.safe_load(part.partition("\n```")[0]) for part in text.split("\n```yaml\n")[1:]]
+    examples = [yaml.safe_load(part.partition("\n```")[0]) for part in text.split("\n```yaml\n")[1:]]
+    return [example for example in examples if example["kind"] in RESOURCES]
 
 
 @pytest.mark.parametrize("example", documented(), ids=lambda example: example["kind"])

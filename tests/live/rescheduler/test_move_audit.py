@@ -263,15 +263,24 @@ def test_a_write_whose_answer_was_lost_counts_from_the_next_read_on(log: Log) ->
     assert any("no debit" in line for line in log.list_violations())
 
 
+MOVE, OTHER = "m-00000000000a", "m-00000000000b"
+
+
 def test_what_a_test_does_by_hand_keeps_no_rules_and_a_new_ledger_undoes_nothing(log: Log) -> None:
     for name in ("record", "reserve", "note"):
-        getattr(log, name)("m-1", agent="reberth")
-    log.evict("m-1", agent="reberth")
+        getattr(log, name)(MOVE, agent="reberth")
+    log.evict(MOVE, agent="reberth")
     log.evict("m-9", agent="kubectl")
-    log.note("m-1", "m-9", agent="kubectl")
+    log.evict("m1", agent="reberth")
+    log.note(MOVE, "m-9", agent="kubectl")
     log.reserve(agent="reberth", metadata={"uid": "of-another"})
     assert MoveAudit(log.calls, agent="reberth").list_violations() == []
     assert len(MoveAudit(log.calls).list_violations()) > 1
-    log.evict("m-2", agent="reberth")
+    log.evict(OTHER, agent="reberth")
     (line, *_) = MoveAudit(log.calls, agent="reberth").list_violations()
-    assert "m-2" in line
+    assert OTHER in line
+    log.evict("", agent="reberth")
+    assert any(
+        "eviction of shop/pod-of- by " in line
+        for line in MoveAudit(log.calls, agent="reberth").list_violations()
+    )

@@ -96,9 +96,10 @@ async def hub_alone() -> AsyncIterator[tuple[Cluster, Client]]:
             )
             room = {"allocatable": {"pods": "1000"}}
             apis = [{"groupVersion": "apps/v1", "resources": [{"name": "deployments", "kind": "Deployment"}]}]
-            await client.patch(
-                f"{CLUSTERS}/{name}/status", {"status": {"resourceSummary": room, "apiEnablements": apis}}
-            )
+            since = {"lastTransitionTime": "2026-01-01T00:00:00Z", "message": "it answers"}
+            ready = [{"type": "Ready", "status": "True", "reason": "ClusterReady", **since}]
+            status = {"conditions": ready, "resourceSummary": room, "apiEnablements": apis}
+            await client.patch(f"{CLUSTERS}/{name}/status", {"status": status})
         yield cluster, client
 
 

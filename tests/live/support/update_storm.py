@@ -23,7 +23,6 @@ from reberth.values.timestamp import parse_time
 from tests.live.support.daemon_process import LEASE, PODS, Daemon, daemon, install, settings_of, way_through
 from tests.live.support.extender_process import MANIFESTS
 from tests.live.support.fault_client import standing_before
-from tests.support.builders import owner
 
 NAME = "stormed"
 INTERVAL = 1.0
@@ -232,10 +231,10 @@ async def stormed(cluster: Cluster, folder: Path, fleet: Fleet) -> AsyncIterator
 
 async def _bring_up(client: Client, fleet: Fleet) -> list[str]:
     """No controller and no kubelet is there: pods are born with an owner, and said to run."""
-    pods = list(fleet.list_pods())
+    owners = [each["metadata"]["name"] for each in fleet.list_owners()]
+    pods = list(fleet.list_pods({name: f"uid-{name}" for name in owners}))
     for pod in pods:
         pod["metadata"]["annotations"] = {"storm": _MARK.decode()}
-        pod["metadata"]["ownerReferences"] = [owner("ReplicaSet", pod["metadata"]["labels"]["app"])]
     names = [pod["metadata"]["name"] for pod in pods]
     await client.create_all("/api/v1/nodes", (node(name, cpu="16", memory="64Gi") for name in fleet.names))
     await client.create_all(PODS, pods)
