@@ -22,6 +22,7 @@ from federation.controllers.membership.tokens import TokensController
 from federation.controllers.propagation.dependencies import DependenciesController
 from federation.controllers.propagation.detector import DetectorController, place_later
 from federation.controllers.propagation.execution import ExecutionController
+from federation.controllers.propagation.namespaces import NamespacesController
 from federation.controllers.propagation.scheduler import SchedulerController
 from federation.controllers.propagation.statuses import StatusesController
 from federation.controllers.propagation.works import WorksController
@@ -161,6 +162,10 @@ class Federation:
             (switches.dependencies, lambda: DependenciesController(hub, settings.dependencies)),
             (switches.scheduler, lambda: scheduler),
             (switches.works, lambda: WorksController(hub, index, settings.works)),
+            (
+                switches.namespaces and calls_members,
+                lambda: NamespacesController(hub, sessions, settings.namespaces),
+            ),
             (switches.execution, lambda: ExecutionController(hub, sessions, settings.execution)),
             (switches.statuses, lambda: StatusesController(hub, index, settings.statuses)),
             (switches.rebalancer, lambda: RebalancerController(hub, settings.rebalancer, decide_triggered)),

@@ -6,6 +6,7 @@ from federation.controllers.membership.discovery import DiscoverySettings
 from federation.controllers.membership.members import MemberSettings
 from federation.controllers.membership.tokens import TokensSettings
 from federation.controllers.propagation.execution import ExecutionSettings
+from federation.controllers.propagation.namespaces import NamespacesSettings
 from federation.controllers.propagation.scheduler import SchedulerSettings
 from federation.controllers.propagation.statuses import StatusSettings
 from federation.controllers.propagation.works import WorkSettings
@@ -47,6 +48,7 @@ class Switches(Section, frozen=True):
     scheduler: bool = True
     works: bool = True
     execution: bool = True
+    namespaces: bool = True
     statuses: bool = True
     rebalancer: bool = True
     handovers: bool = True
@@ -72,6 +74,7 @@ class FederationSettings(Section, frozen=True):
     scheduler: SchedulerSettings = SchedulerSettings()
     works: WorkSettings = WorkSettings()
     execution: ExecutionSettings = ExecutionSettings()
+    namespaces: NamespacesSettings = NamespacesSettings()
     statuses: StatusSettings = StatusSettings()
     rebalancer: RebalancerSettings = RebalancerSettings()
     handovers: QueueSettings = QueueSettings()

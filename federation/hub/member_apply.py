@@ -2,10 +2,10 @@
 
 from federation.hub.object_api import MANAGER, ObjectApi
 from federation.hub.sessions import Session
-from federation.objects.names import MANAGED, Key
+from federation.objects.names import Key
 from federation.objects.resources import NAMESPACES
 from federation.objects.template import Object, ResourceTemplate
-from federation.propagation.manifest import write_manifest
+from federation.propagation.manifest import write_namespace
 from federation.propagation.work_sync import hold_replicas, is_missing_namespace, omit_retained_replicas
 from reberth.cluster.kinds import Resource
 from reberth.values import errors
@@ -41,7 +41,8 @@ async def apply_to_member(
     except errors.NotFound as error:
         if not is_missing_namespace(error.message, namespace):
             raise
-    await session.api.apply_object(NAMESPACES, namespace, await _write_namespace(hub_api, namespace))
+    template = await hub_api.get(NAMESPACES, namespace)
+    await session.api.apply_object(NAMESPACES, namespace, write_namespace(template))
     return await session.api.apply_object(resource, name, wanted, namespace=namespace)
 
 
@@ -80,13 +81,3 @@ async def _hand_over(
         )
     except errors.Conflict:
         return
-
-
-async def _write_namespace(hub_api: ObjectApi, name: str) -> Object:
-    """Write the namespace with the labels and annotations that it has on the hub."""
-    key = Key("v1", "Namespace", "", name)
-    template = await hub_api.get(NAMESPACES, name)
-    manifest = write_manifest(key, template)
-    meta = manifest["metadata"]
-    labels = {**meta.get("labels", {}), MANAGED: "true"}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {**meta, "labels": labels}}

@@ -7,8 +7,9 @@ keep the member's values.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from federation.objects.names import Key
+from federation.objects.names import MANAGED, Key
 from federation.objects.template import Object, ResourceTemplate, read_parts
+from reberth.records import Labels
 
 GENERATION = "resourcetemplate.karmada.io/generation"
 """Annotation of a copy: the generation of its template."""
@@ -26,6 +27,7 @@ _NOT_SENT = frozenset(
 _BOUND = "pv.kubernetes.io/bound-by-controller"
 _TOKEN = "kubernetes.io/service-account-token"  # noqa: S105 - the name of a type
 _TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 - the name of a volume
+_POD_SECURITY = "pod-security.kubernetes.io/"
 _HEADLESS = "None"
 _OF_THE_JOB = ("controller-uid", "batch.kubernetes.io/controller-uid")
 
@@ -53,6 +55,23 @@ def write_manifest(key: Key, template: ResourceTemplate) -> Object:
     if clean is not None:
         clean(manifest, had)
     return manifest
+
+
+def write_namespace(template: ResourceTemplate) -> Object:
+    """Write a namespace for a member, with the labels and annotations that it has on the hub."""
+    meta = write_manifest(Key("v1", "Namespace", "", template.metadata.name), template)["metadata"]
+    labels = {**meta.get("labels", {}), MANAGED: "true"}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {**meta, "labels": labels}}
+
+
+def is_namespace_in_step(wanted: Object, labels: Labels) -> bool:
+    """Tell whether a namespace of a member has the labels of the hub's, and no other pod security.
+
+    A label that is gone on the hub is one too many; of other labels the member may have its own.
+    """
+    given: Labels = wanted["metadata"]["labels"]
+    more = {name for name in labels if name.startswith(_POD_SECURITY)} - given.keys()
+    return not more and given.items() <= labels.items()
 
 
 def _clean_service(manifest: Object, _: Mapping[str, str]) -> None:

@@ -47,7 +47,7 @@ async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place
             hub=[{**rules, "verbs": ["list", "watch", "patch"]}],
             members=[{**rules, "verbs": ["get", "list", "watch", "create", "patch", "delete"]}],
         )
-        await place.start(folder, execution={"tryAgainEvery": "1s"})
+        await place.start(folder, execution={"tryAgainEvery": "1s"}, namespaces={"lookEvery": "1s"})
         yield place
         assert await place.stop() == 0
         log = (folder / "federation.log").read_text()
@@ -226,6 +226,25 @@ async def test_a_namespace_comes_with_its_labels_when_it_is_needed(place: Place)
     assert is_copy(await member.get(f"{maps}/tides"))
     await hub.delete(f"{maps}/tides")
     await eventually(member, f"{maps}/tides", gone)
+
+
+async def test_the_pod_security_of_a_namespace_follows_that_on_the_hub(place: Place) -> None:
+    hub, member = place.hub, place.members["member1"]
+    path, enforced = "/api/v1/namespaces/mole", "pod-security.kubernetes.io/enforce"
+    await hub.create("/api/v1/namespaces", {"metadata": {"name": "mole"}})
+    await hub.create(f"{path}/configmaps", {"metadata": {"name": "tides"}})
+    chosen = {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "mole"}
+    await hub.create(CLUSTER_POLICIES, selecting_anywhere("mole", chosen, placement=on("member1")))
+    await eventually(member, f"{path}/configmaps/tides", is_copy)
+    await member.patch(path, {"metadata": {"labels": {"theirs": "yes"}}})
+    for level in ("baseline", "restricted", None):
+        await hub.patch(path, {"metadata": {"labels": {enforced: level}}})
+        found = await eventually(
+            member, path, lambda one, level=level: one["metadata"]["labels"].get(enforced) == level
+        )
+        assert found["metadata"]["labels"]["theirs"] == "yes"
+    await hub.delete(f"{CLUSTER_POLICIES}/mole")
+    await hub.delete(f"{path}/configmaps/tides")
 
 
 async def get_or_none(client: Client, path: str) -> Any:

@@ -42,4 +42,5 @@ async def test_without_members_and_execution_no_member_is_called() -> None:
         "ExecutionController",
         "Sessions",
         "TokensController",
+        "NamespacesController",
     }

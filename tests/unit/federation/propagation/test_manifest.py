@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from federation.objects.names import Key
-from federation.propagation.manifest import GENERATION, write_manifest
+from federation.propagation.manifest import GENERATION, is_namespace_in_step, write_manifest, write_namespace
 from tests.support.federation.objects import as_template
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -99,3 +99,26 @@ def test_a_volume_that_was_bound_on_the_hub_is_found_anew_in_the_member() -> Non
 
 def test_a_copy_is_annotated_with_the_generation_of_its_template() -> None:
     assert written("apps/v1", "Deployment", {}, generation=3)["metadata"]["annotations"] == {GENERATION: "3"}
+
+
+ENFORCED = "pod-security.kubernetes.io/enforce"
+
+
+@pytest.mark.parametrize(
+    ("hub", "member", "is_in_step"),
+    [
+        ({}, {}, True),
+        ({"team": "a"}, {"team": "a", "theirs": "yes"}, True),
+        ({"team": "a"}, {"team": "b"}, False),
+        ({"team": "a"}, {}, False),
+        ({ENFORCED: "restricted"}, {ENFORCED: "baseline"}, False),
+        ({}, {ENFORCED: "baseline"}, False),
+        ({}, {"team": "gone"}, True),
+    ],
+)
+def test_a_namespace_is_in_step_if_it_has_the_labels_and_the_pod_security_of_the_hub(
+    hub: dict[str, str], member: dict[str, str], *, is_in_step: bool
+) -> None:
+    wanted = write_namespace(as_template({"metadata": {"name": "shop", "labels": hub}}))
+    assert wanted["metadata"]["labels"] == {**hub, "karmada.io/managed": "true"}
+    assert is_namespace_in_step(wanted, {**member, "karmada.io/managed": "true"}) is is_in_step
