@@ -18,7 +18,7 @@ from reberth.values.errors import ConfigurationError
 _TOKEN, _AUTHORITY = "token", "caBundle"
 _NAME = "member"
 OF_CLUSTER, OF_HOST = "reberth.dev/cluster", "reberth.dev/host"
-UNVERIFIED = "reberth.dev/insecure-skip-tls-verification"
+BY_PROXY, UNVERIFIED = "reberth.dev/proxy", "reberth.dev/insecure-skip-tls-verification"
 _PORT = 443
 
 
@@ -71,6 +71,8 @@ def _check_use(cluster: Cluster, login: Login, place: str) -> None:
     wanted = {OF_CLUSTER: cluster.metadata.name, OF_HOST: name_host(cluster.spec.api_endpoint)}
     if cluster.spec.insecure_skip_tls_verification:
         wanted[UNVERIFIED] = "true"
+    if cluster.spec.proxy_url:
+        wanted[BY_PROXY] = cluster.spec.proxy_url
     allowed = login.metadata.annotations or {}
     for name, value in wanted.items():
         if not value or allowed.get(name) != value:

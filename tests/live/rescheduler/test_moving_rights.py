@@ -26,6 +26,19 @@ ACCOUNT = "system:serviceaccount:reberth-system:reberth-rescheduler"
 NAMESPACE = "/api/v1/namespaces/reberth-system"
 LEASE = {"namespace": "reberth-system", **moves.BRIEF_LEASE}
 
+_RBAC = "rbac.authorization.k8s.io"
+_GROUP = {
+    "subjects": [{"kind": "Group", "name": "movers", "apiGroup": _RBAC}],
+    "metadata": {"name": "movers"},
+}
+GRANTS = [
+    (f"/apis/{_RBAC}/v1/{where}", {"roleRef": {"apiGroup": _RBAC, "kind": kind, "name": name}, **_GROUP})
+    for where, kind, name in (
+        ("clusterrolebindings", "ClusterRole", "reberth-rescheduler"),
+        ("namespaces/reberth-system/rolebindings", "Role", "reberth-rescheduler"),
+    )
+]
+
 
 @pytest_asyncio.fixture(autouse=True, scope="module", loop_scope="session")
 async def defined(shared: Cluster) -> AsyncIterator[None]:
@@ -64,6 +77,26 @@ async def test_the_account_can_carry_a_move_out(shared: Cluster) -> None:
         events = await owned.client.get("/apis/events.k8s.io/v1/namespaces/default/events")
         reasons = {event["reason"] for event in events["items"] if owned.name in event["regarding"]["name"]}
         assert {"MoveRefused", "MoveEnded"} <= reasons
+
+
+async def test_a_person_of_the_operators_can_move_by_hand_and_nobody_else_with_the_same_rights(
+    shared: Cluster,
+) -> None:
+    async with workload(shared, "by-hand", budget=1) as owned:
+        for name, groups in (("jo", ["reberth:operators", "movers"]), ("mallory", ["movers"])):
+            shared.user(name, groups)
+        paths = [await owned.client.create(path, body) and f"{path}/movers" for path, body in GRANTS]
+        victim = await owned.pick()
+        to = [node for node in moves.NODES if node != victim["spec"]["nodeName"]][:2]
+        with pytest.raises(errors.Forbidden, match="only subjects of the ClusterRole reberth-leader"):
+            await move(shared, victim, to, user="mallory", lease=LEASE, extender="none")
+        assert await consistent(owned) == 0
+        came, _ = await move(shared, victim, to, user="jo", lease=LEASE, extender="none")
+        assert isinstance(came, MoveReport)
+        assert came.refused is None
+        assert await consistent(owned) == 1
+        for path in paths:
+            await owned.client.delete(path)
 
 
 async def test_the_account_may_neither_delete_pods_nor_taint_by_update_nor_take_other_leases(

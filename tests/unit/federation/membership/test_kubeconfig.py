@@ -5,13 +5,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from federation.membership.kubeconfig import OF_CLUSTER, OF_HOST, UNVERIFIED, name_host, write_kubeconfig
+from federation.membership.kubeconfig import (
+    BY_PROXY,
+    OF_CLUSTER,
+    OF_HOST,
+    UNVERIFIED,
+    name_host,
+    write_kubeconfig,
+)
 from federation.objects.resources import Login
 from reberth.values.errors import ConfigurationError
 from tests.support.federation.objects import bare_cluster
 
 ADDRESS = "https://member:6443/"
-USE = {OF_CLUSTER: "m1", OF_HOST: "member:6443", UNVERIFIED: "true"}
+USE = {OF_CLUSTER: "m1", OF_HOST: "member:6443", UNVERIFIED: "true", BY_PROXY: "http://proxy"}
 
 
 def login(**data: str) -> Login:
@@ -81,6 +88,8 @@ def test_a_missing_field_is_named_without_revealing_secrets(data: Any, endpoint:
         (OF_HOST, None, {}),
         (OF_HOST, "member:6443", {"apiEndpoint": "https://member:6443@mine"}),
         (OF_HOST, "", {"apiEndpoint": "https://[member"}),
+        (BY_PROXY, "http://mine", {"proxyURL": "http://proxy"}),
+        (BY_PROXY, None, {"proxyURL": "http://proxy"}),
         (UNVERIFIED, None, {"insecureSkipTLSVerification": True}),
     ],
 )
