@@ -23,6 +23,7 @@ ROLLOUT = OtherProject("argoproj.io/v1alpha1/Rollout", "Always", "", {})
 FLEET = OtherProject("example.com/v1/Fleet", "Always", "", {})
 
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_READY_WITHIN = 90.0  # beside other live tests on a small machine
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets"
 _REPLICA_SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/replicasets"
@@ -120,7 +121,9 @@ async def roll_out(client: Client, rolled: Rolled) -> None:
 
 async def settle(client: Client, pods: int) -> None:
     """Wait until so many pods are Ready, then let them leave their nodes."""
-    await client.wait(_PODS, lambda found: _count_ready(found) == pods == len(found["items"]))
+    await client.wait(
+        _PODS, lambda found: _count_ready(found) == pods == len(found["items"]), seconds=_READY_WITHIN
+    )
     await client.patch(f"/api/v1/nodes/{SETS_NODE}", {"metadata": {"labels": {HOME: None}}})
     for name in TARGETS:
         await client.create("/api/v1/nodes", node(name, labels={HOME: ""}))
