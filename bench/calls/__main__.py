@@ -29,8 +29,9 @@ Counted by the API server's audit log, on one cluster: the daemon with `extender
 Pods have to leave a node that was tainted: one in each row, or {AT_ONCE} of {AT_ONCE} workloads at once.
 Everything that the program asks is counted but its watches and its lease.
 
-* A move has a dry run more where the replacement gets the name of the pod, as in a StatefulSet: only there
-  could the eviction meet another pod than the one that was validated.
+* A pod without a PodDisruptionBudget is evicted in the version that was validated, and nothing needs to be
+  read. One with a budget is read: an eviction whose condition fails would charge the budget. It has a dry run
+  more where the replacement gets the name of the pod, as in a StatefulSet.
 * The first move of a workload also creates its history. The first of all, which creates the ledger, is not
   in the table.
 * What is refused is closed at once: the note is removed and the debit returned. The budget was created after

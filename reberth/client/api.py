@@ -230,15 +230,18 @@ class Api:
         *,
         namespace: str,
         uid: str,
+        version: str | None = None,
         dry_run: bool = False,
         annotations: dict[str, str] | None = None,
     ) -> None:
-        """Evict the pod with this uid. A refusal by a PDB is an error with the cause `DisruptionBudget`.
+        """Evict the pod with this uid, and with this resourceVersion if one is given.
 
-        A dry run is asked for in the query too: from the body alone the API server does not tell webhooks of
-        it, and one with side effects would carry them out for an eviction that may never come.
+        A refusal by a PDB is an error with the cause `DisruptionBudget`. A dry run is asked for in the query
+        too: from the body alone the API server does not tell webhooks of it, and one with side effects would
+        carry them out for an eviction that may never come.
         """
-        options: dict[str, Any] = {"preconditions": {"uid": uid}}
+        conditions = {"uid": uid} | ({"resourceVersion": version} if version else {})
+        options: dict[str, Any] = {"preconditions": conditions}
         if dry_run:
             options["dryRun"] = ["All"]
         metadata = {"name": name, "namespace": namespace, "annotations": annotations or {}}

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from reberth.client.api import Api
 from reberth.client.events import EventRecorder
 from reberth.cluster.cache import Cache
-from reberth.cluster.kinds import NODE, POD, PODS, Resource
+from reberth.cluster.kinds import BUDGET, NODE, POD, PODS, Resource
 from reberth.cluster.pods.identity import Signature
 from reberth.cluster.snapshot import Snapshot
 from reberth.memory.notes import Note
@@ -30,6 +30,7 @@ from rescheduler.execution.ledger_writer import LedgerWriter
 from rescheduler.execution.store import MoveStore
 from rescheduler.model.plan import LandingScores
 from rescheduler.model.refusal_memory import WorkloadName
+from rescheduler.observe.rule_context import compile_budget
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
 from rescheduler.telemetry.events import MoveReporter
@@ -155,11 +156,20 @@ class ExecutionContext(ClusterResources):
         to be; nor if what the watch brings may be a backlog that is older. A pod that is not well in the
         cache is always read, and so is one whose newest version the cache could not take.
         """
-        if self.mirror.is_current(PODS, namespace, name, within=FRESH):
-            row = self.mirror.cache.of(POD).named(namespace, name)
-            if row and not row.is_terminating:
-                return row.pod
-        return await self.read_pod(namespace, name)
+        is_current = self.mirror.is_current(PODS, namespace, name, within=FRESH)
+        found = self.find_pod(namespace, name) if is_current else None
+        return found or await self.read_pod(namespace, name)
+
+    def find_pod(self, namespace: str, name: str) -> Pod | None:
+        """Give a pod from the cache, unless it is terminating there."""
+        row = self.mirror.cache.of(POD).named(namespace, name)
+        return row.pod if row and not row.is_terminating else None
+
+    def is_budgeted(self, pod: Pod) -> bool:
+        """Tell whether a cached PodDisruptionBudget selects a pod."""
+        meta = pod.metadata
+        budgets = self.mirror.cache.of(BUDGET).within(meta.namespace)
+        return any(compile_budget(each).matches(meta.labels or {}) for each in budgets)
 
     def find_node(self, name: str) -> Node | None:
         """Give a node from the cache."""

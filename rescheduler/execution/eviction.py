@@ -1,7 +1,11 @@
 """The eviction of a move: sent only after the extenders have seen the move and it has been validated again.
 
-A precondition that fails on a real eviction uses up the PodDisruptionBudget all the same. So a dry run comes
-first where another pod may have the name by now. A name that the API server has generated does not return.
+If no PodDisruptionBudget selects the pod, the eviction carries the version of the pod that was validated, as
+the cache has it: the API server refuses it if the pod has changed since, and nothing needs to be read before.
+
+A precondition that fails on a real eviction uses up a PodDisruptionBudget all the same. So a pod with a
+budget is read, and only its uid is a precondition; and a dry run comes first where another pod may have the
+name by now. A name that the API server has generated does not return.
 
 If the answer leaves it uncertain whether the pod is evicted, the pod is read; a second eviction is never
 sent.
@@ -50,6 +54,29 @@ class Evictor:
     async def evict(self, state: MoveState) -> MoveState:
         """Give the state afterwards: the pod is terminating or gone, or the move is refused."""
         refused = await self._refuse_unseen(state)
+        pod = None if refused or state.resumed else self._find_unbudgeted(state)
+        left = await self._evict_version(state, pod) if pod else None
+        return left or await self._evict_newest(state, refused)
+
+    def _find_unbudgeted(self, state: MoveState) -> Pod | None:
+        pod = self._context.find_pod(self._handle.namespace, state.entry.pod)
+        return None if pod is None or self._context.is_budgeted(pod) else pod
+
+    async def _evict_version(self, state: MoveState, pod: Pod) -> MoveState | None:
+        """Evict the pod if it still is as it is cached; None: the newest one has to be looked at.
+
+        Until the eviction is sent, a refusal may be about what has changed: then None, too.
+        """
+        if self._refuse_lost(state) or await self._validator.refuse(state.entry, pod, resumed=False):
+            return None
+        answer = await self._ask(state, version=pod.metadata.resource_version)
+        if answer is UncertainAnswer.PODS_STATE:
+            return None
+        left = await self._conclude(take_sighting(state, pod, now=self._context.clock()), answer)
+        # A debit is returned only for a pod that was seen alive.
+        return await self._sight_again(left) if left.refused and left.pod is PodState.ALIVE else left
+
+    async def _evict_newest(self, state: MoveState, refused: Refused | None) -> MoveState:
         look = self._context.read_pod if state.resumed else self._context.look_at_pod
         pod = await look(self._handle.namespace, state.entry.pod)
         state = take_sighting(state, pod, now=self._context.clock())
@@ -57,7 +84,7 @@ class Evictor:
             return state
         refused = refused or self._refuse_lost(state) or await self._refuse(state, pod)
         if refused is None:
-            return await self._evict(state)
+            return await self._conclude(state, await self._ask(state, version=None))
         left = replace(state, refused=refused)
         return await self._sight_again(left) if refused.rule == DRY_RUN_FAILED else left
 
@@ -105,15 +132,17 @@ class Evictor:
         return None if carries_note(store.find_node(entry.from_), entry, handle.namespace) else NOTE_LOST
 
     async def _refuse_dry_run(self, state: MoveState) -> Refused | None:
-        answer = await self._send(state, dry_run=True)
+        answer = await self._send(state, dry_run=True, version=None)
         if isinstance(answer, UncertainAnswer):
             return Refused(DRY_RUN_FAILED, f"the dry run of the eviction failed: {answer.value}")
         return answer
 
-    async def _evict(self, state: MoveState) -> MoveState:
+    async def _ask(self, state: MoveState, *, version: str | None) -> Refused | UncertainAnswer | None:
         # A pause or a brake may have begun since the move was started.
         stopped = self._context.stop_reason(state.entry.policy)
-        answer = stopped or await self._send(state, dry_run=False)
+        return stopped or await self._send(state, dry_run=False, version=version)
+
+    async def _conclude(self, state: MoveState, answer: Refused | UncertainAnswer | None) -> MoveState:
         if answer is None:
             now = self._context.clock()
             granted = replace(state, pod=PodState.TERMINATING, granted=True)
@@ -125,11 +154,13 @@ class Evictor:
             return await self._sight_again(replace(state, refused=conflict))
         return replace(state, refused=answer)  # it was decided: no pod was evicted for this move
 
-    async def _send(self, state: MoveState, *, dry_run: bool) -> Refused | UncertainAnswer | None:
-        context = self._context
+    async def _send(
+        self, state: MoveState, *, dry_run: bool, version: str | None
+    ) -> Refused | UncertainAnswer | None:
+        context, namespace = self._context, self._handle.namespace
         answer: Refused | UncertainAnswer | None = None
         try:
-            await context.store.evict(state.entry, namespace=self._handle.namespace, dry_run=dry_run)
+            await context.store.evict(state.entry, namespace=namespace, dry_run=dry_run, version=version)
         except ApiError as error:
             answer = read_answer(error, now=context.clock())
         if not dry_run:

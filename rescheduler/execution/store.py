@@ -134,15 +134,20 @@ class MoveStore:
         """Change the annotations of the Lease that carry move requests."""
         return await rewrite_lease(self._api, lease, change)
 
-    async def evict(self, move: OpenMove, *, namespace: str, dry_run: bool) -> None:
-        """Send the eviction, once."""
+    async def evict(self, move: OpenMove, *, namespace: str, dry_run: bool, version: str | None) -> None:
+        """Send the eviction, once; with a resourceVersion it is only carried out if the pod still has it."""
         annotations = {
             MOVE: move.id,
             "reberth.dev/policy": move.policy,
             "reberth.dev/reason": move.reason,
         }
         await self._api.evict(
-            move.pod, namespace=namespace, uid=move.pod_uid, dry_run=dry_run, annotations=annotations
+            move.pod,
+            namespace=namespace,
+            uid=move.pod_uid,
+            version=version,
+            dry_run=dry_run,
+            annotations=annotations,
         )
 
     def _turn(self, resource: Resource[Any], name: str, namespace: str = "") -> asyncio.Lock:

@@ -304,10 +304,10 @@ def _group_by_owner(controllers: tuple[Owner, ...]) -> dict[str, list[str]]:
 
 
 def _compile_all(budgets: tuple[PodDisruptionBudget, ...]) -> tuple[Budget, ...]:
-    return tuple(Budget(budget, _compile(budget)) for budget in budgets)
+    return tuple(Budget(budget, compile_budget(budget)) for budget in budgets)
 
 
-def _compile(budget: PodDisruptionBudget) -> Selector:
+def compile_budget(budget: PodDisruptionBudget) -> Selector:
     """A selector that does not compile selects nothing in the API server either."""
     try:
         return compile_selector(budget.spec.selector)

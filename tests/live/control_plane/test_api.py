@@ -111,6 +111,20 @@ async def test_lists_come_in_pages(bare: Cluster) -> None:
             await client.delete(f"{IN_DEFAULT}/page-{number}")
 
 
+async def test_a_pod_is_evicted_only_in_the_version_that_was_asked_for(bare: Cluster) -> None:
+    async with bare.client() as client, direct(bare) as api:
+        uid = await make(client, "versioned")
+        old = (await api.get(PODS, "versioned", namespace="default")).metadata.resource_version
+        new = await client.patch(f"{IN_DEFAULT}/versioned", {"metadata": {"labels": {"changed": "yes"}}})
+        with pytest.raises(errors.Conflict):
+            await api.evict("versioned", namespace="default", uid=uid, version=old)
+        assert (await client.get(f"{IN_DEFAULT}/versioned"))["metadata"] == new["metadata"]
+        version = new["metadata"]["resourceVersion"]
+        await api.evict("versioned", namespace="default", uid=uid, version=version)
+        with pytest.raises(errors.NotFound):
+            await api.get(PODS, "versioned", namespace="default")
+
+
 async def test_a_pod_is_evicted_by_its_uid_and_a_budget_refuses_by_its_name(shared: Cluster) -> None:
     async with shared.client() as client, direct(shared) as api:
         await client.create("/apis/apps/v1/namespaces/default/deployments", deployment("guarded", replicas=2))

@@ -73,6 +73,15 @@ class CallCounter:
         await self.stage.calm()
         return found
 
+    async def count_budgeted(self, title: str, owner: str) -> CallCount:
+        """A budget that allows the move: it must not be charged for an eviction that is not carried out."""
+        client, path = self.stage.client, f"{_BUDGETS}/{owner}"
+        await client.create(_BUDGETS, pdb(owner, max_unavailable=1))
+        await client.wait(path, lambda found: found.get("status", {}).get("disruptionsAllowed") == 1)
+        found = await self.count_moves(title, owner)
+        await client.delete(path)
+        return found
+
     async def count_refused_by_budget(self, title: str, owner: str) -> CallCount:
         """A budget comes between the validation and the eviction: a plan knows all that stood before."""
         victim = (await self.stage.pick([owner]))[owner]
@@ -220,6 +229,8 @@ async def count_all(counter: CallCounter) -> list[CallCount]:
     for title, owner in (("Deployment", "web-0"), ("StatefulSet", "db"), ("bare ReplicaSet", "bare")):
         rows.append(await counter.count_moves(f"{title}, its first", owner))
         rows.append(await counter.count_moves(f"{title}, a later one", owner))
+    for title, owner in (("Deployment", "web-0"), ("StatefulSet", "db")):
+        rows.append(await counter.count_budgeted(f"{title} with a PodDisruptionBudget", owner))
     rows.append(await counter.count_moves(f"{AT_ONCE} Deployments at once", *fleet))
     rows.append(await counter.count_resumed("resumed after its process was killed", "web-3"))
     rows.append(await counter.count_refused_by_budget("refused by a PodDisruptionBudget", "web-1"))

@@ -17,6 +17,7 @@ from reberth.client.lease import Leadership
 from reberth.cluster.cache import Cache
 from reberth.cluster.kinds import (
     ALL_RESOURCES,
+    BUDGETS,
     HISTORIES,
     LEDGERS,
     NODES,
@@ -36,6 +37,7 @@ from reberth.records import (
     Owner,
     OwnerSpec,
     Pod,
+    PodDisruptionBudget,
     Record,
 )
 from reberth.values import errors
@@ -55,7 +57,18 @@ from tests.support.memory.objects import NOW, OWNERS, web_pod
 REPLICA_SETS, STATEFUL_SETS = (
     next(one for one in ALL_RESOURCES if one.kind is kind) for kind in (REPLICA_SET, STATEFUL_SET)
 )
-_MIRRORED = (PODS, NODES, REPLICA_SETS, STATEFUL_SETS, HISTORIES, LEDGERS)
+_MIRRORED = (PODS, NODES, REPLICA_SETS, STATEFUL_SETS, HISTORIES, LEDGERS, BUDGETS)
+_BUDGET: Mapping[str, Any] = {
+    "metadata": {"name": "all", "namespace": "shop", "generation": 1},
+    "spec": {"selector": {}},
+    "status": {
+        "observedGeneration": 1,
+        "disruptionsAllowed": 1,
+        "currentHealthy": 2,
+        "desiredHealthy": 1,
+        "expectedPods": 2,
+    },
+}
 
 
 class Killed(BaseException):
@@ -63,9 +76,12 @@ class Killed(BaseException):
 
 
 class World:
-    """The objects, and what happens to pods. The names of a StatefulSet's pods return."""
+    """The objects, and what happens to pods. The names of a StatefulSet's pods return.
 
-    def __init__(self, *, names_return: bool = False) -> None:
+    Where the pods have a PodDisruptionBudget, it allows every eviction.
+    """
+
+    def __init__(self, *, names_return: bool = False, budgeted: bool = False) -> None:
         self.objects: dict[tuple[str, str, str], Record] = {}
         self.version = 0
         self.evictions: list[tuple[str, str]] = []  # the move and the pod's uid
@@ -77,6 +93,8 @@ class World:
             self.put(NODES, builders.as_record(Node, builders.node(name)))
         self.replica_set = Owner(replace(OWNERS["uid-rs"], uid="uid-rs"), OwnerSpec(replicas=1))
         self.put(self._owners, self.replica_set)
+        if budgeted:
+            self.put(BUDGETS, builders.as_record(PodDisruptionBudget, dict(_BUDGET)))
 
     def now(self) -> float:
         return NOW + self.late + asyncio.get_running_loop().time()
@@ -194,7 +212,14 @@ class FakeApi:
         self._done(self.world.objects.pop((resource.name, namespace, name)))
 
     async def evict(
-        self, name: str, *, namespace: str, uid: str, dry_run: bool, annotations: Mapping[str, str]
+        self,
+        name: str,
+        *,
+        namespace: str,
+        uid: str,
+        version: str | None,
+        dry_run: bool,
+        annotations: Mapping[str, str],
     ) -> None:
         self._write()
         if self._dies_evicting:
@@ -210,6 +235,8 @@ class FakeApi:
             raise refusal
         if pod.metadata.uid != uid:
             raise errors.Conflict("evict", "another uid")
+        if version is not None:
+            self._compare(pod, version)
         if not dry_run:
             self.world.evict(annotations["reberth.dev/move"], pod)
         self._done(pod)

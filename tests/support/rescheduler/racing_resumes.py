@@ -142,11 +142,9 @@ class SlowApi(FakeApi):
         await self._lag()
         return await self._answer(await super().merge(resource, name, patch, **place))
 
-    async def evict(
-        self, name: str, *, namespace: str, uid: str, dry_run: bool, annotations: Mapping[str, str]
-    ) -> None:
+    async def evict(self, name: str, **given: Any) -> None:
         await self._lag()
-        await super().evict(name, namespace=namespace, uid=uid, dry_run=dry_run, annotations=annotations)
+        await super().evict(name, **given)
         await self._lag()
 
     async def _answer(self, written: Any) -> Any:

@@ -57,8 +57,8 @@ class StallingApi(SlowApi):
     async def merge(self, *given: Any, **place: Any) -> Any:
         return await self._send(super().merge(*given, **place))
 
-    async def evict(self, name: str, *, dry_run: bool, **place: Any) -> None:
-        await self._send(self._evict(name, dry_run=dry_run, **place))
+    async def evict(self, name: str, **given: Any) -> None:
+        await self._send(self._evict(name, **given))
 
     async def arrived(self) -> None:
         """Wait until nothing is on its way any more."""

@@ -11,9 +11,10 @@ from itertools import count, product
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from reberth.cluster.kinds import PODS, Resource
-from reberth.records import DebitState, Outcome
+from reberth.records import DebitState, Outcome, Pod
 from reberth.values import errors
 from reberth.values.errors import ApiError
 from reberth.values.refusal import Refused
@@ -49,7 +50,7 @@ ANSWERS: Mapping[str, Mapping[int, ApiError]] = {
     "evacuated": {1: EVACUATED},
     "overtaken": {1: Overtaken("evict", "no such pod")},
 }
-# What the dry run and the true request are answered, where the name of the pod may return.
+# What the dry run and the true request are answered, where the name of a pod with a budget may return.
 ANSWERS_AFTER_A_DRY_RUN: Mapping[str, Mapping[int, ApiError]] = {
     "granted after a dry run": {},
     "dry run refused": {1: NO_BUDGET},
@@ -63,8 +64,9 @@ LATE = {1: Late("evict", "no answer within 30 s")}
 
 def begin(answer: str) -> tuple[World, Mapping[int, ApiError]]:
     """The world for an answer, and the errors of its eviction requests."""
-    names_return = answer in ANSWERS_AFTER_A_DRY_RUN
-    return World(names_return=names_return), {**ANSWERS, **ANSWERS_AFTER_A_DRY_RUN}[answer]
+    has_dry_run = answer in ANSWERS_AFTER_A_DRY_RUN
+    world = World(names_return=has_dry_run, budgeted=has_dry_run)
+    return world, {**ANSWERS, **ANSWERS_AFTER_A_DRY_RUN}[answer]
 
 
 async def order_and_move(api: FakeApi) -> MoveReport:
@@ -185,8 +187,10 @@ class NoPodRead(FakeApi):
         return await super().get(resource, name, **place)
 
 
-async def move_without_a_read(*, age: float, is_cached: bool = True) -> World:
-    world = World()
+async def move_without_a_read(
+    *, age: float, budgeted: bool, names_return: bool = False, is_cached: bool = True
+) -> World:
+    world = World(budgeted=budgeted, names_return=names_return)
     context = make_context(world, FakeApi(world))
     order = await compose_order(context, "shop", "web-1", to=("n2", "n3"), reason="why not")
     assert isinstance(order, MoveOrder)
@@ -200,13 +204,67 @@ async def move_without_a_read(*, age: float, is_cached: bool = True) -> World:
 
 
 @pytest.mark.looptime
-async def test_a_pod_is_read_before_its_eviction_unless_its_watch_has_just_brought_something() -> None:
-    world = await move_without_a_read(age=0.5)
+async def test_a_pod_with_a_budget_is_read_unless_its_watch_has_just_brought_something() -> None:
+    world = await move_without_a_read(age=0.5, budgeted=True)
     assert len(world.evictions) == 1
     with pytest.raises(AssertionError):
-        await move_without_a_read(age=1.5)
+        await move_without_a_read(age=1.5, budgeted=True)
     with pytest.raises(AssertionError):
-        await move_without_a_read(age=0.5, is_cached=False)
+        await move_without_a_read(age=0.5, budgeted=True, is_cached=False)
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("names_return", [False, True])
+async def test_a_pod_without_a_budget_is_evicted_unread_if_it_still_is_as_it_was_cached(
+    *, names_return: bool
+) -> None:
+    """One request: a dry run, which protects the budget, is not needed either."""
+    world = World(names_return=names_return)
+    api = FakeApi(world, refusals={2: errors.Conflict("evict", "a second request")})
+    report = await order_and_move(api)
+    assert report.refused is None
+    assert (
+        len((await move_without_a_read(age=90.0, budgeted=False, names_return=names_return)).evictions) == 1
+    )
+
+
+class ChangedPod(FakeApi):
+    """The pod changes right before its first eviction arrives, unseen by the cache."""
+
+    def __init__(self, world: World, **status: Any) -> None:
+        super().__init__(world)
+        self.versions: list[str | None] = []
+        self._status = status
+
+    async def evict(self, name: str, *, version: str | None, **given: Any) -> None:
+        if not self.versions:
+            pod = cast("Pod", self.world.objects["pods", "shop", name])
+            self.world.put(PODS, replace(pod, status=replace(pod.status, **self._status)))
+        self.versions.append(version)
+        await super().evict(name, version=version, **given)
+
+
+@pytest.mark.looptime
+async def test_a_pod_that_has_changed_is_read_and_validated_again() -> None:
+    api = ChangedPod(World(), reason="a change that is nothing to us")
+    report = await order_and_move(api)
+    assert report.refused is None
+    assert len(api.world.evictions) == 1
+    first, second = api.versions
+    assert first is not None
+    assert second is None
+    check(api.world)
+
+
+@pytest.mark.looptime
+async def test_a_pod_that_has_changed_so_that_it_must_not_be_moved_is_not_evicted() -> None:
+    api = ChangedPod(World(), phase="Succeeded")
+    report = await order_and_move(api)
+    assert report.refused is not None
+    assert report.refused.rule == "Finished"
+    assert len(api.versions) == 1
+    assert api.world.evictions == []
+    check(api.world)
 
 
 @pytest.mark.looptime
