@@ -79,9 +79,10 @@ async def defined(shared: Cluster) -> AsyncIterator[None]:
 async def test_each_answer_to_an_eviction_is_read_by_its_cause(
     shared: Cluster, kind: str, subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first request of a StatefulSet's pod is the dry run. A busy server is asked twice."""
+    """The first request of a StatefulSet's pod with a budget is the dry run. A busy server is asked twice."""
     monkeypatch.setattr(rescheduling, "LONGEST_REQUEST", 0.1)  # the proxy lets nothing arrive late
-    async with workload(shared, f"asked-{kind.lower()}", kind=kind) as stayer, proxied(shared) as proxy:
+    name = f"asked-{kind.lower()}"
+    async with workload(shared, name, kind=kind, budget=1) as stayer, proxied(shared) as proxy:
         victim = await stayer.pick()
         to = elsewhere(victim)
         async with mover(shared, "mover", evictionTimeout="100ms") as move:
@@ -95,6 +96,20 @@ async def test_each_answer_to_an_eviction_is_read_by_its_cause(
                     assert came.refused, said
                     assert came.refused.rule == rules[kind == "Deployment"]
         assert await consistent(stayer) == 0
+
+
+@pytest.mark.parametrize("answer", ["404", "409"])
+async def test_a_pod_without_a_budget_that_seems_to_have_changed_is_read_and_evicted(
+    shared: Cluster, answer: str
+) -> None:
+    async with workload(shared, "changed") as changed, proxied(shared) as proxy:
+        victim = await changed.pick()
+        async with mover(shared, "mover") as move, proxy.fault(EVICTIONS, ANSWERS[answer][0], nth(1)) as rule:
+            came, said = await move(victim, elsewhere(victim))
+        assert isinstance(came, MoveReport)
+        assert came.refused is None, said
+        assert rule.matched == 2
+        assert await consistent(changed) == 1
 
 
 async def test_an_eviction_whose_answer_is_lost_is_looked_up_and_not_repeated(shared: Cluster) -> None:
