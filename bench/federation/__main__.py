@@ -15,6 +15,7 @@ from typing import NamedTuple
 from bench import calling
 from bench.federation import keeping, reporting
 from bench.federation.bursting import burst, standing
+from bench.federation.deciding import decide_apart
 from bench.federation.following import Run
 from bench.federation.rebalancing import rebalance
 from bench.reading.arms import Failed
@@ -48,10 +49,19 @@ def list_parts(options: argparse.Namespace) -> Iterator[Part]:
             yield part
 
 
+def put_down_decisions(options: argparse.Namespace, figures: Path) -> None:
+    """Decide in processes of their own; no cluster is needed for that."""
+    if options.parts and reporting.DECISIONS not in options.parts:
+        return
+    for _ in range(options.runs):
+        keeping.put_down(figures, decide_apart(reporting.DECISIONS, size=options.decisions))
+
+
 async def measure(options: argparse.Namespace) -> str:
     conditions = Conditions()
     with tempfile.TemporaryDirectory(prefix="bench-federation-") as folder:
         figures = options.figures or Path(folder, "figures")
+        put_down_decisions(options, figures)
         for part in list_parts(options):
             for turn in range(part.times):
                 print(
@@ -74,13 +84,14 @@ def _parse() -> argparse.Namespace:
         ("--deployments", 300, "in a burst"),
         ("--workloads", 300, "of a rebalancer"),
         ("--bindings", 3_000, "with which memory is looked at"),
+        ("--decisions", 10_000, "bindings decided without a server"),
         ("--runs", 3, "of each part but memory, at each allowance"),
         ("--patience", 420, "seconds for a run, then it has failed"),
     )
     calling.add_numbers(parser, numbers)
     parser.add_argument("--rate", type=int, choices=_RATES, help="this allowance alone (default: both)")
     parser.add_argument("--figures", type=Path, metavar="FILE", help="where runs are put down and added to")
-    names = (reporting.BURST, reporting.REBALANCE, reporting.MEMORY)
+    names = (reporting.BURST, reporting.REBALANCE, reporting.MEMORY, reporting.DECISIONS)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(names)} (default: all)")
     options = parser.parse_args()
     if unknown := set(options.parts) - set(names):

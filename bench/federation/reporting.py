@@ -6,12 +6,13 @@ from bench.federation.counting import Calls, count_all, count_bindings, count_fo
 from bench.federation.following import Moment, Run
 from bench.reading.reporting import Goal, Row, megabytes, middle, spread, table
 
-BURST, REBALANCE, MEMORY = "burst", "rebalance", "memory"
+BURST, REBALANCE, MEMORY, DECISIONS = "burst", "rebalance", "memory", "decisions"
 
 _SECONDS = {40: (16, 40), 400: (5, 10)}
 _SECONDS_TO_FINISH = {40: 15, 400: 3}
 _CALLS_TO_SCHEDULE, _CALLS_TO_PRESENCE, _CALLS_TO_FINISH = 2, 5, 2
 _RSS = 200
+_SECONDS_TO_DECIDE, _RSS_TO_DECIDE = 10, 600
 _NOT_MEASURED = "Not measured."
 
 
@@ -51,6 +52,14 @@ seconds in which it did nothing.
 {describe_moments(rebalances)}
 
 {describe_calls(rebalances, until="settled")}
+
+### Decisions alone
+
+Without a server, in a process of its own: generated bindings are decided one after the other, as the
+scheduler decides them at its start. No two are alike; they have seven kinds of placements and five of
+requests, and six in seven have replicas somewhere. Memory is the highest RSS of the process.
+
+{describe_decisions(_group(runs, DECISIONS))}
 
 ### Goals
 
@@ -122,11 +131,28 @@ def describe_costs(groups: Sequence[Sequence[Run]]) -> str:
     return table(("calls a second", "CPU", "RSS at the end"), rows) if groups else _NOT_MEASURED
 
 
+def describe_decisions(groups: Sequence[Sequence[Run]]) -> str:
+    rows = (
+        (
+            f"{runs[0].size:,}",
+            f"{runs[0].rate}",
+            f"{len(runs)}",
+            spread((run.moments["decided"].seconds for run in runs), "s"),
+            spread((run.cpu for run in runs), "s"),
+            spread((megabytes(run.resident) for run in runs), "MB"),
+        )
+        for runs in groups
+    )
+    head = ("bindings", "members", "runs", "decided after", "CPU", "highest RSS")
+    return table(head, rows) if groups else _NOT_MEASURED
+
+
 def describe_goals(runs: Sequence[Run]) -> str:
     goals = [
         *(goal for group in _group(runs, BURST) for goal in _list_goals(group)),
         *(goal for group in _group(runs, REBALANCE) for goal in _list_goals_of_rebalances(group)),
         *(_aim_at_memory(group) for group in _group(runs, MEMORY)),
+        *(goal for group in _group(runs, DECISIONS) for goal in _list_goals_of_decisions(group)),
     ]
     return table(("goal", "at most", "reached (median)", "met"), (goal.row for goal in goals))
 
@@ -154,6 +180,13 @@ def _list_goals_of_rebalances(runs: Sequence[Run]) -> Iterator[Goal]:
 def _aim_at_memory(runs: Sequence[Run]) -> Goal:
     resident = middle(megabytes(run.resident) for run in runs)
     return Goal(f"RSS with {runs[0].size:,} bindings", _RSS, resident, "MB")
+
+
+def _list_goals_of_decisions(runs: Sequence[Run]) -> Iterator[Goal]:
+    what = f"{runs[0].size:,} bindings on {runs[0].rate} members"
+    yield Goal(f"{what} decided", _SECONDS_TO_DECIDE, _middle(runs, "decided", _seconds), "s")
+    resident = middle(megabytes(run.resident) for run in runs)
+    yield Goal(f"highest RSS while {what} are decided", _RSS_TO_DECIDE, resident, "MB")
 
 
 def _seconds(moment: Moment) -> float:

@@ -5,8 +5,9 @@ import pytest
 
 from bench.federation import keeping
 from bench.federation.counting import count_all, count_bindings, count_forward, part_reports
+from bench.federation.deciding import MEMBERS, decide_apart
 from bench.federation.following import Moment, Run
-from bench.federation.reporting import BURST, MEMORY, REBALANCE, describe, describe_goals
+from bench.federation.reporting import BURST, DECISIONS, MEMORY, REBALANCE, describe, describe_goals
 from bench.reading.arms import Failed
 
 CALLS = {
@@ -17,7 +18,11 @@ CALLS = {
     "PATCH works/status": 7,
     "POST events": 20,
 }
-MOMENTS = {BURST: ("created", "scheduled", "present", "told"), REBALANCE: ("finished", "settled")}
+MOMENTS = {
+    BURST: ("created", "scheduled", "present", "told"),
+    REBALANCE: ("finished", "settled"),
+    DECISIONS: ("all", "decided"),
+}
 
 
 def made(part: str, seconds: float, *, rate: int = 40, size: int = 10) -> Run:
@@ -45,13 +50,22 @@ def test_each_part_has_its_goals() -> None:
     assert verdicts(made(BURST, 10)) == ["yes"] * 4
     assert verdicts(made(BURST, 6, rate=400)) == ["**no**"] * 2 + ["yes"] * 2
     assert verdicts(made(REBALANCE, 1), made(MEMORY, 1)) == ["yes"] * 3
+    assert verdicts(made(DECISIONS, 9)) == ["yes"] * 2
+    assert verdicts(made(DECISIONS, 11)) == ["**no**", "yes"]
+
+
+def test_decisions_are_made_in_a_process_of_their_own() -> None:
+    run = decide_apart(DECISIONS, size=70)
+    assert (run.part, run.size, run.rate) == (DECISIONS, 70, MEMBERS)
+    section = describe([run], conditions="Today.")
+    assert "| 70 | 50 | 1 |" in section
 
 
 def test_several_runs_have_one_line_for_each_moment() -> None:
     section = describe([made(BURST, 10), made(BURST, 12), made(BURST, 4, rate=400)], conditions="Today.")
     assert "| 40 | 2 | scheduled | 11 s (10 to 12) |" in section
     assert "| 400 | 1 | present | 8 s" in section
-    assert section.count("Not measured.") == 2
+    assert section.count("Not measured.") == 3
 
 
 def test_runs_are_put_down_one_by_one(tmp_path: Path) -> None:
