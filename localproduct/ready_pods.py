@@ -2,19 +2,21 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 
 from localcluster.cluster import Cluster
 from localcluster.errors import LocalClusterError
 from reberth.client.access import Access
 from reberth.client.api import Api
-from reberth.cluster.cache import DELETED
+from reberth.cluster.cache import BOOKMARK, DELETED
 from reberth.cluster.kinds import PODS
-from reberth.protocol.response import BadObject
+from reberth.protocol.response import BadObject, WatchEvent
 from reberth.records import Pod
+from reberth.values.errors import Unanswered
 
 _NAMESPACE = "default"
-_SECONDS = 600
+_SECONDS = 3_600
+_PAUSE = 0.1
 
 
 class ReadyPods:
@@ -59,10 +61,19 @@ class ReadyPods:
 async def counting(clusters: Mapping[str, Cluster], workload: str) -> AsyncIterator[ReadyPods]:
     """Count for as long as the context lasts."""
     pods = ReadyPods(workload)
+    async with hearing(clusters, pods.hear):
+        yield pods
+
+
+@contextlib.asynccontextmanager
+async def hearing(
+    clusters: Mapping[str, Cluster], hear: Callable[[str, str, Pod], None]
+) -> AsyncIterator[None]:
+    """Pass on each state of each pod while the context lasts."""
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_follow(name, cluster, pods)) for name, cluster in clusters.items()]
-            yield pods
+            tasks = [group.create_task(_follow(name, cluster, hear)) for name, cluster in clusters.items()]
+            yield
             for task in tasks:
                 task.cancel()
     except ExceptionGroup as group:
@@ -70,11 +81,22 @@ async def counting(clusters: Mapping[str, Cluster], workload: str) -> AsyncItera
         raise group.exceptions[0] from group
 
 
-async def _follow(name: str, cluster: Cluster, pods: ReadyPods) -> None:
-    async with (
-        Api(Access(str(cluster.kubeconfig))) as api,
-        api.watch(PODS, since=None, seconds=_SECONDS, namespace=_NAMESPACE) as lines,
-    ):
+async def _follow(name: str, cluster: Cluster, hear: Callable[[str, str, Pod], None]) -> None:
+    """A server ends a watch that is read too slowly, or too long: the next one goes on where that one was."""
+    async with Api(Access(str(cluster.kubeconfig))) as api:
+        since: str | None = None
+        while True:
+            with contextlib.suppress(Unanswered):
+                async for line in _watch(api, since):
+                    hear(name, line.type, line.object)
+                    # Until the first bookmark it lists, in no order.
+                    if since or line.type == BOOKMARK:
+                        since = line.object.metadata.resource_version
+            await asyncio.sleep(_PAUSE)
+
+
+async def _watch(api: Api, since: str | None) -> AsyncIterator[WatchEvent[Pod]]:
+    async with api.watch(PODS, since=since, seconds=_SECONDS, namespace=_NAMESPACE) as lines:
         async for line in lines:
-            if not isinstance(line, BadObject) and isinstance(line.object, Pod):
-                pods.hear(name, line.type, line.object)
+            if not isinstance(line, BadObject):
+                yield line

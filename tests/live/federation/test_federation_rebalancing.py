@@ -32,6 +32,7 @@ from tests.live.support.rebalancing_members import (
     PAIR,
     asking,
     binding_of,
+    cordon,
     count,
     entries,
     finished,
@@ -388,12 +389,6 @@ async def test_a_workload_returns_when_its_new_copies_do_not_get_ready(federatio
 
 def reporting(found: Any) -> list[str]:
     return [each["clusterName"] for each in status(found).get("aggregatedStatus", ())]
-
-
-async def cordon(place: Place, member: str, *, unschedulable: bool | None) -> None:
-    for node in (await place.members[member].get("/api/v1/nodes"))["items"]:
-        path = f"/api/v1/nodes/{node['metadata']['name']}"
-        await place.members[member].patch(path, {"spec": {"unschedulable": unschedulable}})
 
 
 async def test_rebalancing_is_reported_by_events_and_metrics(federation: Place) -> None:

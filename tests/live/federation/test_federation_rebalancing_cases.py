@@ -21,6 +21,8 @@ from tests.live.support.hub_paths import (
     DEPLOYMENTS,
     REBALANCERS,
 )
+from tests.live.support.many_moves import BREAK_FIRST, CAUSES, many_moves
+from tests.live.support.ready_fleet import NO_SHORTAGE
 from tests.live.support.rebalancing_members import (
     AGGREGATED,
     DYNAMIC,
@@ -320,3 +322,12 @@ async def test_r_17_to_r_20_evicted_replicas_come_back_on_request(
 def has_replicas(wanted: int | None) -> Any:
     """Tell whether a copy asks for so many; None is no copy."""
     return lambda copy: (copy and copy["spec"]["replicas"]) == wanted
+
+
+async def test_workloads_that_move_together_are_never_below_desired_whatever_moves_them(place: Place) -> None:
+    async with many_moves(place, 3) as moves:
+        for cause in CAUSES:
+            moved = await moves.make(cause)
+            print(moved.describe())
+            assert moved.shortage == NO_SHORTAGE
+        assert (await moves.make(BREAK_FIRST)).shortage.seconds > 0  # the count sees what it is to see

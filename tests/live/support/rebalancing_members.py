@@ -32,10 +32,16 @@ DYNAMIC = {
     "weightPreference": {"dynamicWeight": "AvailableReplicas"},
 }
 AGGREGATED = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}
+_QUICK = {
+    "members": {"probeEvery": "500ms", "threshold": "1s"},
+    "scheduler": {"reportedWithin": "1s", "reserveFor": f"{RESERVED_FOR}s"},
+    "rebalancer": {"gatherFor": "200ms"},
+    "failback": {"gatherFor": "200ms", "atOnce": 1, "lookAgain": "500ms"},
+}
 
 
 @contextlib.asynccontextmanager
-async def rebalancing(name: str, folder: Path, *, cpu: str = "32") -> AsyncIterator[Place]:
+async def rebalancing(name: str, folder: Path, *, cpu: str = "32", **settings: Any) -> AsyncIterator[Place]:
     """Three members with a node each, and a federation that is quick and ends without an error in its log.
 
     It has the rights of the manifests alone.
@@ -44,13 +50,7 @@ async def rebalancing(name: str, folder: Path, *, cpu: str = "32") -> AsyncItera
         for cluster in place.clusters.values():
             await cluster.add_nodes(1, cpu=cpu, pods=1000)
         await restrict(place)
-        await place.start(
-            folder,
-            members={"probeEvery": "500ms", "threshold": "1s"},
-            scheduler={"reportedWithin": "1s", "reserveFor": f"{RESERVED_FOR}s"},
-            rebalancer={"gatherFor": "200ms"},
-            failback={"gatherFor": "200ms", "atOnce": 1, "lookAgain": "500ms"},
-        )
+        await place.start(folder, **{**_QUICK, **settings})
         for each in MEMBERS:
             await eventually(place.hub, f"{CLUSTERS}/{each}", _has_room)
         yield place
@@ -182,6 +182,12 @@ async def recover(place: Place, member: str) -> None:
     found = await place.hub.get(f"{CLUSTERS}/{member}")
     left = [each for each in found["spec"].get("taints", ()) if each["key"] != "lost"]
     await place.hub.patch(f"{CLUSTERS}/{member}", {"spec": {"taints": left}})
+
+
+async def cordon(place: Place, member: str, *, unschedulable: bool | None) -> None:
+    for node in (await place.members[member].get("/api/v1/nodes"))["items"]:
+        path = f"/api/v1/nodes/{node['metadata']['name']}"
+        await place.members[member].patch(path, {"spec": {"unschedulable": unschedulable}})
 
 
 async def let_a_second_pass(place: Place, path: str) -> None:
