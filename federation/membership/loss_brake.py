@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from federation.api import Cluster
-from federation.membership.cluster_status import NOT_REACHABLE, READY
+from federation.membership.cluster_status import COMPLETE_APIS, NOT_REACHABLE, READY
 from federation.objects.conditions import find_condition
 from reberth.values.timestamp import parse_time
 
 _JOINING = 300.0
-"""A member that was created so shortly before it became Ready was not lost before."""
+"""A member created so shortly before it became Ready was not lost before, unless its APIs were known."""
 
 
 class LossBrake(NamedTuple):
@@ -69,5 +69,19 @@ def _find_recovery(cluster: Cluster) -> float | None:
     ready = find_condition(cluster.status.conditions, READY)
     if ready is None or ready.status != "True" or not ready.last_transition_time:
         return None
-    at, created = parse_time(ready.last_transition_time), cluster.metadata.creation_timestamp
-    return None if created and at - parse_time(created) < _JOINING else at
+    at = parse_time(ready.last_transition_time)
+    return None if _has_joined(cluster, at) else at
+
+
+def _has_joined(cluster: Cluster, at: float) -> bool:
+    """Tell whether the member became Ready then for the first time.
+
+    What a member serves is read when it answers for the first time.
+    """
+    created, apis = (
+        cluster.metadata.creation_timestamp,
+        find_condition(cluster.status.conditions, COMPLETE_APIS),
+    )
+    if not created or at - parse_time(created) >= _JOINING:
+        return False
+    return apis is None or not apis.last_transition_time or parse_time(apis.last_transition_time) >= at

@@ -12,19 +12,27 @@ from tests.support.federation.objects import NOW, bare_cluster
 AFTER, LONGEST = 300.0, 3600.0
 
 
-def member(name: str, *, lost: float | None = None, ready: float | None = None, age: float = 9e5) -> Cluster:
-    """Lost, or Ready, since so many seconds before NOW."""
+def member(
+    name: str,
+    *,
+    lost: float | None = None,
+    ready: float | None = None,
+    age: float = 9e5,
+    surveyed: float | None = None,
+) -> Cluster:
+    """Lost, or Ready, since so many seconds before NOW; its APIs were read first `surveyed` seconds ago."""
     status, reason, ago = (
         ("False", "ClusterNotReachable", lost) if lost is not None else ("True", "ClusterReady", ready or 9e4)
     )
-    condition = {
-        "type": "Ready",
-        "status": status,
-        "reason": reason,
-        "lastTransitionTime": write_time(NOW - ago),
-    }
-    one = bare_cluster(name, status={"conditions": [condition]})
+    conditions = [write_condition("Ready", status, reason, ago)]
+    if surveyed is not None:
+        conditions.append(write_condition("CompleteAPIEnablements", "True", "AllAPIsAnswer", surveyed))
+    one = bare_cluster(name, status={"conditions": conditions})
     return replace(one, metadata=replace(one.metadata, creation_timestamp=write_time(NOW - age)))
+
+
+def write_condition(kind: str, status: str, reason: str, ago: float) -> dict[str, str]:
+    return {"type": kind, "status": status, "reason": reason, "lastTransitionTime": write_time(NOW - ago)}
 
 
 def brake(*members: Cluster, now: float = NOW, fraction: float = 0.55) -> LossBrake:
@@ -100,6 +108,10 @@ def test_the_time_of_a_loss_begins_anew_when_the_brake_ends() -> None:
         pytest.param(
             [member("m1", ready=20, age=30), member("m2", ready=10, age=25)], id="members that join"
         ),
+        pytest.param(
+            [member("m1", ready=20, age=30, surveyed=20), member("m2", ready=10, age=25, surveyed=9)],
+            id="members that join, and what they serve is known then",
+        ),
         pytest.param([member("m1"), member("m2")], id="members that were well"),
         pytest.param([member("m1"), member("m2", ready=2000)], id="a member that was back before"),
     ],
@@ -107,6 +119,13 @@ def test_the_time_of_a_loss_begins_anew_when_the_brake_ends() -> None:
 def test_what_was_no_storm_does_not_change_the_time_of_a_loss(others: list[Cluster]) -> None:
     one = member("m3", lost=1000)
     assert find_loss(one.status.conditions, AFTER, brake(one, *others)) == NOW - 1000 + AFTER
+
+
+def test_young_members_that_were_cut_off_count_as_members_that_come_back() -> None:
+    """Their APIs were known before they were Ready for this time: they have been Ready before."""
+    young = [member(f"m{number}", ready=10 * number, age=200, surveyed=190) for number in (1, 2)]
+    found = brake(*young, member("m3", lost=150, age=200, surveyed=190))
+    assert (found.is_on, found.counted_from) == (False, NOW - 10)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 10])
