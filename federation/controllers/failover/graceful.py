@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from federation.api import WORK_API_VERSION, Cluster, GracefulEvictionTask, ResourceBinding
+from federation.api import WORK_API_VERSION, AggregatedStatus, Cluster, GracefulEvictionTask, ResourceBinding
 from federation.failover.eviction_causes import EvictionCauses
 from federation.failover.eviction_tasks import (
     Patience,
@@ -81,9 +81,7 @@ class GracefulController:
             return None
         named = (self._hub.find(resources.CLUSTERS, "", name) for name in _list_concerned(binding))
         clusters, now = [each for each in named if each is not None], self._hub.clock()
-        said = {each.cluster_name: each for each in binding.status.aggregated_status or ()}
-        said |= {each.cluster_name: each for each in read_copies(self._index.of(key))}
-        newest = replace(binding.status, aggregated_status=tuple(said.values()))
+        newest = replace(binding.status, aggregated_status=self._read_copies(key, binding))
         found = review_tasks(
             replace(binding, status=newest),
             ready={each.metadata.name for each in clusters if is_member_ready(each)},
@@ -101,6 +99,21 @@ class GracefulController:
             self._record(key, binding, _WITHDRAWN, _explain(task))
         # A grace period is over after `due`, not at it, and times are whole seconds.
         return None if found.due is None else max(0.0, found.due - now) + 1
+
+    def _read_copies(self, key: Key, binding: ResourceBinding) -> tuple[AggregatedStatus, ...]:
+        """Read them from the Works: the binding may still show a copy that was in the same place before.
+
+        A copy that is being deleted has not left its member yet, but replaces no other one.
+        """
+        targets = {each.name for each in binding.spec.clusters or ()}
+        works = self._index.of(key).items()
+        return read_copies(
+            {
+                name: one
+                for name, one in works
+                if one.metadata.deletion_timestamp is None or name not in targets
+            }
+        )
 
     def _record(self, key: Key, binding: ResourceBinding, reason: str, note: str) -> None:
         template = refer_to(template_of(binding), ObjectMeta(uid=binding.spec.resource.uid))

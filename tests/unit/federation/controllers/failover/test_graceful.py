@@ -15,9 +15,9 @@ from federation.objects import resources
 from federation.objects.conditions import find_condition
 from reberth.values.duration import Duration
 from tests.support.federation.clusters import binding, cluster
+from tests.support.federation.copies import copy
 from tests.support.federation.fake_hub import FakeHub
 from tests.support.federation.objects import meta
-from tests.support.federation.rebalancers import well
 
 pytestmark = pytest.mark.looptime
 OUT = "lost=yes:NoExecute"
@@ -40,16 +40,17 @@ def leaving(*, at: str = "m2", **task: Any) -> ResourceBinding:
         gracefulEvictionTasks=[
             {"fromCluster": "m1", "purgeMode": "Gracefully", "producer": PRODUCER, "replicas": 3, **task}
         ],
-        status={**well(m1=3, m2=0), "schedulerObservedGeneration": 2},
+        status={"schedulerObservedGeneration": 2},
     )
 
 
 class EvictionHub(FakeHub):
     def __init__(self, *members: Cluster, fence: float | None = None) -> None:
-        super().__init__(resources.BINDINGS, resources.CLUSTERS)
+        super().__init__(resources.BINDINGS, resources.CLUSTERS, resources.WORKS)
         settings = GracefulSettings(fence_after=None if fence is None else Duration(fence))
-        causes, index = EvictionCauses(self.hub.clock), WorkIndex(self.hub)
-        self.controllers = [GracefulController(self.hub, index, causes, settings)]
+        causes, self._index = EvictionCauses(self.hub.clock), WorkIndex(self.hub)
+        self.controllers = [GracefulController(self.hub, self._index, causes, settings)]
+        self.report(m1=3, m2=0)
         for each in members or (member("m1", taints=(OUT,)), member("m2")):
             self.put(resources.CLUSTERS, each)
 
@@ -67,11 +68,12 @@ class EvictionHub(FakeHub):
 
     def report(self, **available: int) -> None:
         """Say how many replicas are available where."""
-        status = binding(0, status=well(**available)).status.aggregated_status
-        self.put(
-            resources.BINDINGS,
-            replace(self.binding, status=replace(self.binding.status, aggregated_status=status)),
-        )
+        for name, count in available.items():
+            self.put(resources.WORKS, copy(name, count))
+
+    def _notify(self, kind: Any, record: Any) -> None:
+        self._index.on_change(self._known[kind], record)
+        super()._notify(kind, record)
 
 
 async def test_an_old_copy_goes_when_its_replacement_is_ready() -> None:

@@ -11,10 +11,11 @@ from federation.failover.eviction_causes import EvictionCauses
 from federation.hub.work_index import WorkIndex
 from federation.objects import resources
 from federation.objects.resources import HeldWork
-from federation.propagation.works import write_work
-from tests.support.federation.clusters import cluster
+from tests.support.federation.clusters import binding, cluster
+from tests.support.federation.copies import copy
 from tests.support.federation.fake_hub import FakeHub
-from tests.support.federation.objects import WEB, claimed_binding, given, template, work
+from tests.support.federation.objects import claimed_binding, given
+from tests.support.federation.rebalancers import well
 
 pytestmark = pytest.mark.looptime
 
@@ -63,17 +64,6 @@ def evicted() -> ResourceBinding:
     )
 
 
-def copy(available: int) -> HeldWork:
-    identifier = {"ordinal": 0, "version": "v1", "kind": "Deployment", "name": "web"}
-    status = {"replicas": 3, "availableReplicas": available}
-    told = {
-        "identifier": identifier,
-        "status": status,
-        "health": "Healthy" if available == 3 else "Unhealthy",
-    }
-    return work(write_work(WEB, claimed_binding(), template(), "m2", 3), manifestStatuses=[told])
-
-
 async def run(hub: GracefulHub) -> None:
     hub.controllers = [hub.graceful]
     await hub.run(0.1)
@@ -81,19 +71,36 @@ async def run(hub: GracefulHub) -> None:
 
 async def test_the_newest_word_of_the_copies_ends_an_eviction_at_once() -> None:
     hub = GracefulHub()
-    hub.put(resources.WORKS, copy(2))
+    hub.put(resources.WORKS, copy("m2", 2))
     hub.put(resources.BINDINGS, evicted())
     await run(hub)
     assert hub.binding.spec.graceful_eviction_tasks
-    hub.put(resources.WORKS, copy(3))
+    hub.put(resources.WORKS, copy("m2", 3))
     await run(hub)
     assert not hub.binding.spec.graceful_eviction_tasks, "though the binding does not show it yet"
     assert {reason for reason, _ in hub.events} == {"EvictWorkloadFromClusterSucceed"}
 
 
+@pytest.mark.parametrize("works", [[], [copy("m2", 3, leaving=True)]], ids=["is gone", "is being deleted"])
+async def test_a_copy_that_was_there_before_and_is_not_any_more_replaces_nothing(
+    works: list[HeldWork],
+) -> None:
+    """The workload was in m2 a moment ago, and the binding still shows the copy of then."""
+    hub = GracefulHub()
+    for each in works:
+        hub.put(resources.WORKS, each)
+    one, said = evicted(), binding(0, status=well(m2=3)).status.aggregated_status
+    hub.put(resources.BINDINGS, replace(one, status=replace(one.status, aggregated_status=said)))
+    await run(hub)
+    assert hub.binding.spec.graceful_eviction_tasks
+    hub.put(resources.WORKS, copy("m2", 3))
+    await run(hub)
+    assert not hub.binding.spec.graceful_eviction_tasks
+
+
 async def test_reports_of_clusters_that_change_nothing_look_at_no_eviction() -> None:
     hub = GracefulHub()
-    hub.put(resources.WORKS, copy(2))
+    hub.put(resources.WORKS, copy("m2", 2))
     hub.put(resources.BINDINGS, evicted())
     await run(hub)
     for name in ("m1", "m2", "m3"):
