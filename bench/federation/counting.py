@@ -1,8 +1,9 @@
 """The request counters of the hub's API server."""
 
+import asyncio
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from localcluster.client import Client
 
@@ -26,6 +27,14 @@ async def count_calls(hub: Client) -> Counter[str]:
             what = "/".join(filter(None, (labels["resource"], labels["subresource"])))
             calls[f"{labels['verb']} {what}"] += int(float(count))
     return Counter({what: count for what, count in calls.items() if not what.endswith(_OF_OTHERS)})
+
+
+async def rest(hub: Client, count: Callable[[Calls], int], *, seconds: float = 3.0) -> None:
+    """Wait until the hub has been asked for nothing of what is counted for so long."""
+    last: int | None = None
+    while last != (now := count(await count_calls(hub))):
+        last = now
+        await asyncio.sleep(seconds)
 
 
 def part_reports(calls: Counter[str], told: int) -> Counter[str]:

@@ -4,10 +4,8 @@ Members are API servers without pods: measured is the time from the trigger to t
 Every workload has moved away from its preferred cluster before, and goes home.
 """
 
-import asyncio
-
 from bench.federation.bursting import select_all
-from bench.federation.counting import count_calls, count_work
+from bench.federation.counting import count_work, rest
 from bench.federation.following import Follower, Run
 from bench.federation.watching import watching
 from bench.reading.arms import Failed
@@ -22,7 +20,6 @@ _GROUPS = [
     {"affinityName": "backup", "clusterNames": ["member2"]},
 ]
 _TAINTS = [{"key": "lost", "effect": "NoSchedule"}]
-_QUIET = 3.0
 
 
 async def rebalance(place: Place, part: str, *, size: int, rate: int, patience: float) -> Run:
@@ -45,7 +42,7 @@ async def rebalance(place: Place, part: str, *, size: int, rate: int, patience: 
     late = [each["metadata"]["name"] for each in await _list_bindings(place) if not _is_rescheduled(each)]
     if late:
         raise Failed(f"finished before {len(late)} of {size} were rescheduled, such as {late[0]}")
-    await _reconcile(place)
+    await rest(place.hub, count_work)
     await follower.take("settled")
     return follower.finish(part, size=size, rate=rate)
 
@@ -59,7 +56,7 @@ async def _lay_out(place: Place, names: list[str], *, within: float) -> None:
     members = place.members["member2"]
     await eventually(members, DEPLOYMENTS, lambda found: len(found["items"]) == len(names), within=within)
     await place.hub.patch(cluster, {"spec": {"taints": []}})
-    await _reconcile(place)
+    await rest(place.hub, count_work)
 
 
 async def _list_bindings(place: Place) -> list[Object]:
@@ -71,11 +68,3 @@ def _is_rescheduled(binding: Object) -> bool:
     triggered = binding["spec"].get("rescheduleTriggeredAt")
     at_home = [each["name"] for each in binding["spec"]["clusters"]] == ["member1"]
     return at_home and bool(triggered) and binding["status"]["lastScheduledTime"] >= triggered
-
-
-async def _reconcile(place: Place) -> None:
-    """Wait until the hub has had no more to do for some seconds, but for Events: they have time."""
-    last: int | None = None
-    while last != (now := count_work(await count_calls(place.hub))):
-        last = now
-        await asyncio.sleep(_QUIET)

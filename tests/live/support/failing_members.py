@@ -5,7 +5,7 @@ import contextlib
 import json
 import signal
 import ssl
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from localcluster.cluster import Cluster
 from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
 from localcluster.credentials import Authority
 from localcluster.faults import FaultProxy
+from tests.live.support.federation_pages import wait_for_page
 from tests.live.support.hub_and_members import Place, eventually, federated, reach
 from tests.live.support.hub_paths import CLUSTERS
 
@@ -43,19 +44,32 @@ class Partitioned:
     async def find(self, name: str) -> None:
         await self._proxies[name].mend(name)
 
-    async def run(self, **members: Any) -> None:
-        """Have the federation run with these settings for its members, and the members ready."""
-        if self._settings != members:
+    async def run(self, *, others: Mapping[str, Any] | None = None, **members: Any) -> None:
+        """Have the federation run with these settings for its members and other ones, the members ready."""
+        settings = {**(others or {}), "members": {**QUICK, **members}}
+        if self._settings != settings:
             await self.stop()
-            self._settings = members
-            await self.place.start(self._folder, members={**QUICK, **members})
+            self._settings = settings
+            await self._begin(settings)
         await ready_members(self)
+
+    async def restart(self) -> None:
+        """End the federation, and have it begin anew with the settings that it had."""
+        assert self._settings is not None
+        await self.stop()
+        await self._begin(self._settings)
+        await ready_members(self)
+
+    async def _begin(self, settings: Mapping[str, Any]) -> None:
+        """What the hub says of the members may be older than the process: wait until that serves."""
+        await self.place.start(self._folder, **settings)
+        await wait_for_page(self.place.cluster, "/readyz")
 
     async def crash(self) -> None:
         """Kill the federation amid its work, and run it again."""
         assert self._settings is not None
         await self.place.stop(signal.SIGKILL)
-        await self.place.start(self._folder, members={**QUICK, **self._settings})
+        await self.place.start(self._folder, **self._settings)
 
     async def stop(self) -> None:
         assert await self.place.stop() == 0
@@ -64,9 +78,11 @@ class Partitioned:
 
 
 @contextlib.asynccontextmanager
-async def partitioned(prefix: str, folder: Path) -> AsyncIterator[Partitioned]:
+async def partitioned(
+    prefix: str, folder: Path, *, living: Sequence[str] = LIVING
+) -> AsyncIterator[Partitioned]:
     async with federated(prefix, NAMES) as place, contextlib.AsyncExitStack() as stack:
-        await asyncio.gather(*(_enliven(place.clusters[name]) for name in LIVING))
+        await asyncio.gather(*(_enliven(place.clusters[name]) for name in living))
         proxies = {}
         for name, cluster in place.clusters.items():
             proxies[name] = await stack.enter_async_context(_stand_before(cluster))

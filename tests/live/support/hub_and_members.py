@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from tests.support.repository import ROOT
 
 MEMBERS = ("member1", "member2")
 _ALONE = [CONTROLLERS, SCHEDULER, KWOK]
+_AT_ONCE = 3
 
 
 class Place:
@@ -91,7 +92,7 @@ async def federated(
         client = await stack.enter_async_context(hub.client())
         await manifests.apply(client, FOLDER)  # they go with the cluster: finalizers may keep their objects
         shares = (running(f"{prefix}-{name}", without=without, shares_etcd_of=hub) for name in names)
-        started = await asyncio.gather(*map(stack.enter_async_context, shares))
+        started = await _enter_all(stack, shares)
         clusters = dict(zip(names, started, strict=True))
         members = {
             name: await stack.enter_async_context(cluster.client()) for name, cluster in clusters.items()
@@ -104,6 +105,19 @@ async def federated(
             yield place
         finally:
             await place.stop(signal.SIGKILL)
+
+
+async def _enter_all(
+    stack: contextlib.AsyncExitStack, shares: Iterable[contextlib.AbstractAsyncContextManager[Cluster]]
+) -> list[Cluster]:
+    """A few at a time: twenty API servers that start together are not ready within a minute."""
+    places = asyncio.Semaphore(_AT_ONCE)
+
+    async def enter(share: contextlib.AbstractAsyncContextManager[Cluster]) -> Cluster:
+        async with places:
+            return await stack.enter_async_context(share)
+
+    return await asyncio.gather(*map(enter, shares))
 
 
 async def join(hub: Client, name: str, cluster: Cluster) -> None:
