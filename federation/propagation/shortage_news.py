@@ -10,8 +10,8 @@ from reberth.values.token_bucket import TokenBucket
 
 _PAUSE = 30.0
 """Seconds between two Events of one binding."""
-_RATE = 0.5
-"""Events a second of all bindings; each is written for the binding and for its template."""
+_RATE = 0.4
+"""How many bindings a second are told of; each by an Event of its own and one of its template: 0.8 writes."""
 
 
 class ShortageNews:
