@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.live, pytest.mark.soak, pytest.mark.asyncio(loop_scope
 
 NAMES = [f"member{number}" for number in range(1, 21)]
 SLOW, OTHERS = NAMES[7], [*NAMES[:7], *NAMES[8:]]
-WORKLOADS, TURNS = 30, 5
+WORKLOADS, TURNS = 30, 3
 SECONDS, LEAST, WITHIN = 30.0, 0.95, 240.0
 API = {"requestsPerSecond": 100, "burst": 150}
 SETTINGS = {"api": API, "sessions": {"api": API}, "lease": {"namespace": "default", "duration": "30s"}}
