@@ -6,17 +6,14 @@ from collections.abc import AsyncIterator, Callable, Mapping
 
 from localcluster.cluster import Cluster
 from localcluster.errors import LocalClusterError
+from localproduct.lasting_watch import follow
 from reberth.client.access import Access
 from reberth.client.api import Api
-from reberth.cluster.cache import BOOKMARK, DELETED
+from reberth.cluster.cache import DELETED
 from reberth.cluster.kinds import PODS
-from reberth.protocol.response import BadObject, WatchEvent
 from reberth.records import Pod
-from reberth.values.errors import Unanswered
 
 _NAMESPACE = "default"
-_SECONDS = 3_600
-_PAUSE = 0.1
 
 
 class ReadyPods:
@@ -82,21 +79,6 @@ async def hearing(
 
 
 async def _follow(name: str, cluster: Cluster, hear: Callable[[str, str, Pod], None]) -> None:
-    """A server ends a watch that is read too slowly, or too long: the next one goes on where that one was."""
     async with Api(Access(str(cluster.kubeconfig))) as api:
-        since: str | None = None
-        while True:
-            with contextlib.suppress(Unanswered):
-                async for line in _watch(api, since):
-                    hear(name, line.type, line.object)
-                    # Until the first bookmark it lists, in no order.
-                    if since or line.type == BOOKMARK:
-                        since = line.object.metadata.resource_version
-            await asyncio.sleep(_PAUSE)
-
-
-async def _watch(api: Api, since: str | None) -> AsyncIterator[WatchEvent[Pod]]:
-    async with api.watch(PODS, since=since, seconds=_SECONDS, namespace=_NAMESPACE) as lines:
-        async for line in lines:
-            if not isinstance(line, BadObject):
-                yield line
+        async for line in follow(api, PODS, namespace=_NAMESPACE):
+            hear(name, line.type, line.object)

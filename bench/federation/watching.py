@@ -10,16 +10,15 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from localcluster.cluster import Cluster
+from localproduct.lasting_watch import follow
 from reberth.client.access import Access
 from reberth.client.api import Api
 from reberth.cluster.cache import BOOKMARK, DELETED
 from reberth.cluster.kinds import Resource
 from reberth.cluster.tables import meta_of
-from reberth.protocol.response import BadObject
 from reberth.records import Record
 
 T = TypeVar("T", bound=Record)
-_LONGEST = 3_600
 
 
 @asynccontextmanager
@@ -35,13 +34,10 @@ async def watching(cluster: Cluster, resource: Resource[T]) -> AsyncIterator[Map
 
 
 async def _follow(cluster: Cluster, resource: Resource[T], seen: dict[str, T]) -> None:
-    access = Access(str(cluster.kubeconfig))
-    async with Api(access) as api, api.watch(resource, since="0", seconds=_LONGEST) as lines:
-        async for line in lines:
-            if isinstance(line, BadObject) or line.type == BOOKMARK:
-                continue
+    async with Api(Access(str(cluster.kubeconfig))) as api:
+        async for line in follow(api, resource):
             name = meta_of(line.object).name
             if line.type == DELETED:
                 seen.pop(name, None)
-            else:
+            elif line.type != BOOKMARK:
                 seen[name] = line.object
