@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import msgspec
 
-from reberth.records import Labels, LabelSelector, LabelSelectorRequirement
+from reberth.records import Labels, LabelSelector, LabelSelectorRequirement, NodeSelectorRequirement
 
 _PART = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _DNS_LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
@@ -24,6 +24,11 @@ _NO_LABELS: Labels = {}
 
 LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 NODE_OPERATORS = (*LABEL_OPERATORS, "Gt", "Lt")
+
+MOST_REMEMBERED = 64
+"""Keys and values of a selector that is remembered among thousands."""
+LARGE_ONES = 64
+"""Selectors with more that are remembered: each may be as large as an object."""
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -103,7 +108,14 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
     """Compile a LabelSelector: None matches nothing, an empty one matches everything."""
     if selector is None:
         return NOTHING
-    return _compile(sorted_pairs(selector.match_labels), selector.match_expressions or ())
+    pairs, expressions = sorted_pairs(selector.match_labels), selector.match_expressions or ()
+    is_large = len(pairs) + count_values(expressions) > MOST_REMEMBERED
+    return _compile_large(pairs, expressions) if is_large else _compile_small(pairs, expressions)
+
+
+def count_values(expressions: Iterable[LabelSelectorRequirement | NodeSelectorRequirement]) -> int:
+    """Count what requirements name, each key as one."""
+    return sum(1 + len(each.values or ()) for each in expressions)
 
 
 def compile_labels(labels: Labels | None) -> Selector:
@@ -169,8 +181,6 @@ def compile_clause(
     return Requirement(key, operator, frozenset(values))
 
 
-# A cluster has some thousands of different selectors in hundreds of thousands of pods.
-@lru_cache(maxsize=2**14)
 def _compile(pairs: Pairs, expressions: tuple[LabelSelectorRequirement, ...]) -> Selector:
     equal = [compile_clause(key, "In", (value,)) for key, value in pairs]
     others = [
@@ -178,6 +188,11 @@ def _compile(pairs: Pairs, expressions: tuple[LabelSelectorRequirement, ...]) ->
         for each in expressions
     ]
     return gather(equal + others)
+
+
+# A cluster has some thousands of different selectors in hundreds of thousands of pods.
+_compile_small = lru_cache(maxsize=2**14)(_compile)
+_compile_large = lru_cache(maxsize=LARGE_ONES)(_compile)
 
 
 def _read_clause(found: re.Match[str]) -> Clause:

@@ -15,12 +15,15 @@ from reberth.records import (
 )
 from reberth.selectors.labels import (
     EVERYTHING,
+    LARGE_ONES,
+    MOST_REMEMBERED,
     NOTHING,
     Pairs,
     Requirement,
     Selector,
     SelectorError,
     compile_clause,
+    count_values,
     gather,
     sorted_pairs,
 )
@@ -72,8 +75,8 @@ def compile_node_selector(selector: NodeSelector | None) -> NodeRule:
 
 def compile_node_rule(spec: PodSpec) -> NodeRule:
     """Compile nodeSelector and the required node affinity of a pod."""
-    affinity = spec.affinity and spec.affinity.node_affinity
-    required = affinity and affinity.required_during_scheduling_ignored_during_execution
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
     return _compile_rule(sorted_pairs(spec.node_selector), required)
 
 
@@ -84,19 +87,42 @@ def compile_node_preferences(spec: PodSpec) -> NodePreferences:
     return compile_preferences(preferred or ())
 
 
-@lru_cache(maxsize=2**14)
 def _compile_rule(pairs: Pairs, selector: NodeSelector | None) -> NodeRule:
+    is_large = len(pairs) + _count(selector.node_selector_terms if selector else ()) > MOST_REMEMBERED
+    return _compile_large_rule(pairs, selector) if is_large else _compile_small_rule(pairs, selector)
+
+
+def _compile_rule_anew(pairs: Pairs, selector: NodeSelector | None) -> NodeRule:
     if selector is None:
         return NodeRule(Selector(pairs))
     terms = selector.node_selector_terms or ()
     return NodeRule(Selector(pairs), tuple(_compile_sound(terms)), _find_names(terms))
 
 
-@lru_cache(maxsize=2**14)
+_compile_small_rule = lru_cache(maxsize=2**14)(_compile_rule_anew)
+_compile_large_rule = lru_cache(maxsize=LARGE_ONES)(_compile_rule_anew)
+
+
 def compile_preferences(preferred: tuple[PreferredSchedulingTerm, ...]) -> NodePreferences:
     """Compile preferred terms that do not come from a pod. Raises SelectorError."""
+    is_large = _count(each.preference for each in preferred) > MOST_REMEMBERED
+    return _compile_large_preferences(preferred) if is_large else _compile_small_preferences(preferred)
+
+
+def _compile_preferences_anew(preferred: tuple[PreferredSchedulingTerm, ...]) -> NodePreferences:
     return NodePreferences(
         tuple((each.weight, _compile_term(each.preference)) for each in preferred if each.weight)
+    )
+
+
+_compile_small_preferences = lru_cache(maxsize=2**14)(_compile_preferences_anew)
+_compile_large_preferences = lru_cache(maxsize=LARGE_ONES)(_compile_preferences_anew)
+
+
+def _count(terms: Iterable[NodeSelectorTerm] | None) -> int:
+    return sum(
+        1 + count_values(each.match_expressions or ()) + count_values(each.match_fields or ())
+        for each in terms or ()
     )
 
 
