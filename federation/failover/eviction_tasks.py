@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from federation.api import GracefulEvictionTask, PurgeMode, ResourceBinding, TargetCluster
 from federation.failover.state_preservation import read_state
+from federation.objects.any_json import number
 from federation.objects.conditions import find_condition, put_condition
-from federation.objects.health import HEALTHY, number
+from federation.objects.health import HEALTHY
 from federation.objects.template import Object
 from reberth.records import Condition
 from reberth.values.text_limits import cut

@@ -170,7 +170,7 @@ def is_member_ready(cluster: Cluster) -> bool:
 
 def _differ(had: Any, value: Any) -> bool:  # noqa: ANN401 - any JSON
     """Compare without empty values: a record omits them."""
-    return bool(_bare(had) != _bare(value))
+    return bool((_bare(had) or None) != (_bare(value) or None))
 
 
 def _bare(value: Any) -> Any:  # noqa: ANN401 - any JSON

@@ -1,8 +1,8 @@
 """Health of a copy in a member, from its status. Kinds without a rule count as healthy."""
 
 from collections.abc import Callable
-from typing import Any
 
+from federation.objects.any_json import at, list_at, number
 from federation.objects.template import Object
 
 HEALTHY, UNHEALTHY, UNKNOWN = "Healthy", "Unhealthy", "Unknown"
@@ -17,11 +17,11 @@ def find_health(api_version: str, kind: str, found: Object) -> str:
 
 
 def _is_current(found: Object, status: Object) -> bool:
-    return number(status, "observedGeneration") == number(found.get("metadata") or {}, "generation")
+    return number(status, "observedGeneration") == number(at(found, "metadata"), "generation")
 
 
 def _wanted(found: Object) -> int:
-    wanted = (found.get("spec") or {}).get("replicas", 1)
+    wanted = at(found, "spec", "replicas")
     return wanted if isinstance(wanted, int) else 1
 
 
@@ -43,18 +43,17 @@ def _daemon_set(found: Object, status: Object) -> bool:
 def _pod(_: Object, status: Object) -> bool:
     if status.get("phase") == "Succeeded":
         return True
-    conditions = status.get("conditions") or ()
-    is_ready = any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
+    conditions = list_at(status, "conditions")
+    is_ready = any((at(each, "type"), at(each, "status")) == ("Ready", "True") for each in conditions)
     return status.get("phase") == "Running" and is_ready
 
 
 def _service(found: Object, status: Object) -> bool:
-    return (found.get("spec") or {}).get("type") != "LoadBalancer" or _has_address(found, status)
+    return at(found, "spec", "type") != "LoadBalancer" or _has_address(found, status)
 
 
 def _has_address(_: Object, status: Object) -> bool:
-    balancer: Any = status.get("loadBalancer") or {}
-    return bool(balancer.get("ingress"))
+    return bool(at(status, "loadBalancer", "ingress"))
 
 
 def _is_bound(_: Object, status: Object) -> bool:
@@ -63,12 +62,6 @@ def _is_bound(_: Object, status: Object) -> bool:
 
 def _budget(_: Object, status: Object) -> bool:
     return number(status, "currentHealthy") >= number(status, "desiredHealthy")
-
-
-def number(holder: Object, name: str) -> int:
-    """Read a count; the API server omits those that are 0."""
-    found = holder.get(name)
-    return found if isinstance(found, int) else 0
 
 
 _RULES: dict[tuple[str, str], Callable[[Object, Object], bool]] = {

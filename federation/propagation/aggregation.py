@@ -85,7 +85,7 @@ def _describe(cluster: str, work: HeldWork) -> Object:
     if condition and condition.status != "True":
         described["appliedMessage"] = cut(condition.message or "")
     status = _status_of(work)
-    if status is not None:
+    if isinstance(status, dict):
         described["status"] = status
     health = next((each.health for each in work.status.manifest_statuses or ()), "")
     return {**described, "health": health or UNKNOWN}

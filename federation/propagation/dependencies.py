@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from federation.api import BindingSnapshot, PurgeMode, ResourceBinding, TargetCluster
+from federation.objects.any_json import at, list_at, text_at
 from federation.objects.names import Key, is_withheld
 from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.binding import is_claimed, key_of_binding
@@ -46,7 +47,7 @@ def find_dependencies(key: Key, template: ResourceTemplate) -> frozenset[Key]:
     path = _POD_AT.get((key.api_version, key.kind))
     if path is None:
         return frozenset()
-    pod = _at(template.part(path[0]), *path[1:])
+    pod = at(template.part(path[0]), *path[1:])
     found = set(_of_pod(pod)) - set(MADE_BY_EVERY_CLUSTER)
     keys = (Key("v1", kind, key.namespace, name) for kind, name in found if name)
     return frozenset(each for each in keys if not is_withheld(each))
@@ -119,45 +120,30 @@ def _read(snapshot: BindingSnapshot) -> Object:
 
 
 def _of_pod(pod: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - any JSON
-    yield _ACCOUNT, _name(_at(pod, "serviceAccountName") or _at(pod, "serviceAccount"))
-    for reference in _list(pod, "imagePullSecrets"):
-        yield _SECRET, _name(_at(reference, "name"))
-    for volume in _list(pod, "volumes"):
+    yield _ACCOUNT, text_at(pod, "serviceAccountName") or text_at(pod, "serviceAccount")
+    for reference in list_at(pod, "imagePullSecrets"):
+        yield _SECRET, text_at(reference, "name")
+    for volume in list_at(pod, "volumes"):
         yield from _of_volume(volume)
     for kind in _CONTAINERS:
-        for container in _list(pod, kind):
+        for container in list_at(pod, kind):
             yield from _of_container(container)
 
 
 def _of_volume(volume: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - likewise
-    yield _CONFIGURATION, _name(_at(volume, "configMap", "name"))
-    yield _CLAIM, _name(_at(volume, "persistentVolumeClaim", "claimName"))
+    yield _CONFIGURATION, text_at(volume, "configMap", "name")
+    yield _CLAIM, text_at(volume, "persistentVolumeClaim", "claimName")
     for source, path in _SECRETS_OF_VOLUMES.items():
-        yield _SECRET, _name(_at(volume, source, *path))
-    for source in _list(_at(volume, "projected"), "sources"):
-        yield _CONFIGURATION, _name(_at(source, "configMap", "name"))
-        yield _SECRET, _name(_at(source, "secret", "name"))
+        yield _SECRET, text_at(volume, source, *path)
+    for source in list_at(volume, "projected", "sources"):
+        yield _CONFIGURATION, text_at(source, "configMap", "name")
+        yield _SECRET, text_at(source, "secret", "name")
 
 
 def _of_container(container: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - likewise
-    for source in _list(container, "envFrom"):
-        yield _CONFIGURATION, _name(_at(source, "configMapRef", "name"))
-        yield _SECRET, _name(_at(source, "secretRef", "name"))
-    for variable in _list(container, "env"):
-        yield _CONFIGURATION, _name(_at(variable, "valueFrom", "configMapKeyRef", "name"))
-        yield _SECRET, _name(_at(variable, "valueFrom", "secretKeyRef", "name"))
-
-
-def _at(holder: Any, *path: str) -> Any:  # noqa: ANN401 - likewise
-    for step in path:
-        holder = holder.get(step) if isinstance(holder, dict) else None
-    return holder
-
-
-def _list(holder: Any, name: str) -> Iterable[Any]:  # noqa: ANN401 - likewise
-    found = _at(holder, name)
-    return found if isinstance(found, list) else ()
-
-
-def _name(found: Any) -> str:  # noqa: ANN401 - likewise
-    return found if isinstance(found, str) else ""
+    for source in list_at(container, "envFrom"):
+        yield _CONFIGURATION, text_at(source, "configMapRef", "name")
+        yield _SECRET, text_at(source, "secretRef", "name")
+    for variable in list_at(container, "env"):
+        yield _CONFIGURATION, text_at(variable, "valueFrom", "configMapKeyRef", "name")
+        yield _SECRET, text_at(variable, "valueFrom", "secretKeyRef", "name")

@@ -9,14 +9,14 @@ import heapq
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import msgspec
 from msgspec.structs import replace
 
 from federation.api import ResourceBinding
 from federation.objects.names import Key
-from reberth.records import Quantities
+from reberth.records import Quantities, Quantity
 from reberth.values import errors
 from reberth.values.quantity import QuantityError, nanos
 
@@ -81,8 +81,7 @@ class Reservations:
         """Reserve what another process has assigned and the members have not applied yet."""
         there = _list_applied(binding)
         given = {each.name: each.replicas for each in binding.spec.clusters or () if each.name not in there}
-        with suppress(QuantityError):  # of a request that cannot be read nothing can be reserved
-            self._hold(key, binding, given, now=now)
+        self._hold(key, binding, given, now=now)
 
     def observe(self, key: Key, binding: ResourceBinding | None, *, now: float) -> None:
         """Release soon what the members have applied, and at once what belongs to a deleted binding."""
@@ -121,8 +120,7 @@ class Reservations:
         )
 
     def _hold(self, key: Key, binding: ResourceBinding, counts: Mapping[str, int], *, now: float) -> None:
-        needs = binding.spec.replica_requirements
-        request = (needs.resource_request if needs else None) or {}
+        request = _read_request(binding)
         for name, count in counts.items():
             if count > 0:
                 self._put(key, name, Reservation(count, request, now + self._lasting))
@@ -145,6 +143,21 @@ class Reservations:
             _, _, key, name = heapq.heappop(self._ends)
             if name in self._held.get(key, {}) and self._held[key][name].until <= now:
                 self._drop(key, name)
+
+
+def _read_request(binding: ResourceBinding) -> Quantities:
+    """Return what a replica asks for. Of an amount that cannot be read nothing can be reserved."""
+    needs = binding.spec.replica_requirements
+    request = (needs.resource_request if needs else None) or {}
+    return {name: amount for name, amount in request.items() if _is_readable(amount)}
+
+
+def _is_readable(amount: Quantity) -> bool:
+    try:
+        nanos(amount)
+    except QuantityError:
+        return False
+    return True
 
 
 def _list_replicas(binding: ResourceBinding) -> dict[str, int]:

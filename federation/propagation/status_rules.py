@@ -4,12 +4,13 @@ Counts are added up. observedGeneration becomes the newest generation of the tem
 observed a copy of that generation. A kind without a rule keeps its status.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from types import MappingProxyType
 from typing import NamedTuple
 
-from federation.objects.health import number
+from federation.objects.any_json import LARGEST_COUNT, at, list_at, number, text_at, time_at
 from federation.objects.template import Object
 
 GENERATION, OF_TEMPLATE = "generation", "resourceTemplateGeneration"
@@ -44,6 +45,12 @@ _DEMANDED = {
     "PodDisruptionBudget": _COUNTS["policy", "PodDisruptionBudget"],
 }
 
+
+_HOST_NAME = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)*")
+_LONGEST = 253
+_IP_MODES = ("VIP", "Proxy")
+_MOST_ADDRESSES = 64
+"""Addresses of one cluster that a Service or an Ingress shows."""
 
 Network = IPv4Network | IPv6Network
 AddressRanges = Mapping[str, Sequence[Network]]
@@ -85,13 +92,18 @@ def sum_status(group: str, kind: str, had: Object, copies: Copies, *, generation
 def _sum_counts(
     kind: str, names: Iterable[str], had: Object, statuses: list[Object], generation: int | None
 ) -> Object | None:
-    wanted: Object = {name: sum(number(each, name) for each in statuses) for name in names}
+    wanted: Object = {name: _sum(statuses, name) for name in names}
     if generation is not None:
         wanted["observedGeneration"] = generation
     changes = {name: count for name, count in wanted.items() if number(had, name) != count}
     if not changes:
         return None
     return {**{name: wanted[name] for name in _DEMANDED.get(kind, ())}, **changes}
+
+
+def _sum(statuses: Iterable[Object], name: str) -> int:
+    """Add up a count. The API server refuses a larger one, and with it what the other members say."""
+    return min(sum(number(each, name) for each in statuses), LARGEST_COUNT)
 
 
 def _has_observed(copy: Object, generation: int) -> bool:
@@ -108,14 +120,20 @@ def _balance(copies: Copies) -> Object:
     ingress = [
         _show_address(cluster, each, copies.ranges.get(cluster, ()))
         for cluster in sorted(copies.by_cluster)
-        for each in (copies.by_cluster[cluster].get("loadBalancer") or {}).get("ingress") or ()
+        for each in list_at(copies.by_cluster[cluster], "loadBalancer", "ingress")[:_MOST_ADDRESSES]
     ]
     return {"loadBalancer": {"ingress": ingress} if ingress else {}}
 
 
-def _show_address(cluster: str, found: Object, ranges: Sequence[Network]) -> Object:
-    named = found if found.get("hostname") else {"hostname": cluster, **found}
-    return named if _is_within(named.get("ip"), ranges) else {"hostname": named["hostname"]}
+def _show_address(cluster: str, found: object, ranges: Sequence[Network]) -> Object:
+    """Show only what the API server takes: it refuses a status with one address that it does not."""
+    hostname = text_at(found, "hostname")
+    is_sound = len(hostname) <= _LONGEST and _HOST_NAME.fullmatch(hostname)
+    named: Object = {"hostname": hostname if is_sound else cluster}
+    if not _is_within(at(found, "ip"), ranges):
+        return named
+    mode = text_at(found, "ipMode")
+    return {**named, "ip": at(found, "ip"), **({"ipMode": mode} if mode in _IP_MODES else {})}
 
 
 def _is_within(address: object, ranges: Sequence[Network]) -> bool:
@@ -135,15 +153,15 @@ def _bind_claims(copies: Copies) -> Object:
 
 
 def _worst(copies: Copies, phases: tuple[str, ...]) -> str:
-    found = {copy.get("phase") or "Pending" for copy in copies.statuses}
+    found = {text_at(copy, "phase") or "Pending" for copy in copies.statuses}
     return next((phase for phase in phases if phase in found), "Pending")
 
 
 def _run_jobs(copies: Copies) -> Object:
     """The Job is complete when all copies are, and failed when one of them is."""
     statuses = copies.statuses
-    wanted: Object = {name: sum(number(each, name) for each in statuses) for name in ("succeeded", "failed")}
-    starts = [each["startTime"] for each in statuses if each.get("startTime")]
+    wanted: Object = {name: _sum(statuses, name) for name in ("succeeded", "failed")}
+    starts = [time for each in statuses if (time := time_at(each, "startTime"))]
     if not starts:
         return {}
     wanted["startTime"] = min(starts)
@@ -152,16 +170,15 @@ def _run_jobs(copies: Copies) -> Object:
         message = f"Job executed failed in member clusters: {', '.join(failed)}"
         return over | {"conditions": _end("FailureTarget", "Failed", "JobFailed", message, min(starts))}
     if copies.is_whole and all(_has(each, "Complete") for each in statuses):
-        ends = max(each["completionTime"] for each in statuses)
+        ends = max(time_at(each, "completionTime") or min(starts) for each in statuses)
         conditions = _end("SuccessCriteriaMet", "Complete", "Completed", "Job completed", ends)
         return over | {"completionTime": ends, "conditions": conditions}
-    active = sum(number(each, "active") for each in statuses)
-    return wanted | {"active": active, "ready": sum(number(each, "ready") for each in statuses)}
+    return wanted | {"active": _sum(statuses, "active"), "ready": _sum(statuses, "ready")}
 
 
 def _has(status: Object, name: str) -> bool:
-    conditions = status.get("conditions") or ()
-    return any((each["type"], each["status"]) == (name, "True") for each in conditions)
+    conditions = list_at(status, "conditions")
+    return any((at(each, "type"), at(each, "status")) == (name, "True") for each in conditions)
 
 
 def _end(first: str, second: str, reason: str, message: str, at: str) -> list[Object]:
@@ -174,7 +191,7 @@ def _end(first: str, second: str, reason: str, message: str, at: str) -> list[Ob
 def _schedule_jobs(copies: Copies) -> Object:
     wanted: Object = {}
     for name in ("lastScheduleTime", "lastSuccessfulTime"):
-        times = [copy[name] for copy in copies.statuses if copy.get(name)]
+        times = [time for copy in copies.statuses if (time := time_at(copy, name))]
         if times:
             wanted[name] = max(times)
     return wanted

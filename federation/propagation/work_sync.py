@@ -24,6 +24,7 @@ from federation.propagation.manifest import GENERATION as GENERATION_OF_TEMPLATE
 from federation.propagation.status_rules import GENERATION, OF_TEMPLATE, tells_generations
 from federation.propagation.works import CONFLICT_RESOLUTION, read_manifests
 from reberth.cluster.pods.identity import group_of
+from reberth.protocol.nesting import is_deep
 from reberth.records import Condition, ObjectMeta
 from reberth.values import errors
 from reberth.values.errors import ApiError
@@ -41,6 +42,12 @@ _DISPATCHED = ("Dispatching", "Work is being dispatched to member clusters.")
 _CHANGED_BACK = "ChangedBack"
 _CALM = ("Calm", "Nothing in the member changes the copy back.")
 _RETAIN = "resourcetemplate.karmada.io/retain-replicas"
+
+
+LARGEST_STATUS = 2**16
+"""Bytes of a copy's status that are told on. That of a binding has those of all its clusters."""
+_LEVELS_AROUND = 8
+"""At least as many as there are around the status of a copy in that of a Work, and of a binding."""
 
 
 class AppliedManifest(NamedTuple):
@@ -70,7 +77,7 @@ def list_manifests(work: HeldWork) -> list[Object | None]:
 
 def _complete(work: HeldWork, manifest: Any) -> Object | None:  # noqa: ANN401 - any JSON
     metadata = manifest.get("metadata") if isinstance(manifest, dict) else None
-    if not isinstance(metadata, dict) or not metadata.get("name"):
+    if not isinstance(metadata, dict) or not _names_an_object(metadata):
         return None
     meta = work.metadata
     labels = {**(metadata.get("labels") or {}), MANAGED: "true", WORK_ID: permanent_id("Work", meta)}
@@ -80,6 +87,12 @@ def _complete(work: HeldWork, manifest: Any) -> Object | None:  # noqa: ANN401 -
         WORK_NAME: meta.name,
     }
     return {**manifest, "metadata": {**metadata, "labels": labels, "annotations": annotations}}
+
+
+def _names_an_object(metadata: Object) -> bool:
+    marks = all(isinstance(metadata.get(part) or {}, dict) for part in ("labels", "annotations"))
+    name, namespace = metadata.get("name"), metadata.get("namespace", "")
+    return marks and isinstance(name, str) and isinstance(namespace, str) and bool(name)
 
 
 def uid_of_template(manifest: Object) -> str:
@@ -277,6 +290,15 @@ def _tell_generations(group: str, found: ResourceTemplate) -> Object:
     return {**generations, OF_TEMPLATE: int(of_template)} if of_template.isdecimal() else generations
 
 
+def _can_be_told(found: ResourceTemplate) -> bool:
+    """Tell whether the status of a copy is small and shallow enough to be told on.
+
+    Otherwise the API server of the hub would refuse what is known of all clusters, or nobody could read it.
+    """
+    text = bytes(found.parts["status"])
+    return len(text) <= LARGEST_STATUS and not is_deep(text, within=-_LEVELS_AROUND)
+
+
 def _describe(ordinal: int, key: Key, plural: str, found: ResourceTemplate) -> Object:
     group, _, version = key.api_version.rpartition("/")
     identifier = {
@@ -288,11 +310,9 @@ def _describe(ordinal: int, key: Key, plural: str, found: ResourceTemplate) -> O
         "namespace": key.namespace,
         "name": key.name,
     }
-    status: Any = found.part("status")
+    status = found.part("status")
     described = {"identifier": {name: value for name, value in identifier.items() if value != ""}}
-    if status is not None:
-        described["status"] = (
-            {**status, **_tell_generations(group, found)} if isinstance(status, dict) else status
-        )
+    if isinstance(status, dict) and _can_be_told(found):
+        described["status"] = {**status, **_tell_generations(group, found)}
     shown = {"metadata": {"generation": found.metadata.generation}, **read_parts(found), "status": status}
     return {**described, "health": find_health(key.api_version, key.kind, shown)}

@@ -117,6 +117,7 @@ def test_only_changed_status_fields_are_written() -> None:
     after = bare_cluster(status=change["status"])
     assert change_cluster_status(after, survey, None) is None
     assert change_cluster_status(after, ClusterReport(), None) is None
+    assert change_cluster_status(bare_cluster(), ClusterReport(version=""), None) is None, "or for ever again"
 
 
 def test_resources_a_member_no_longer_has_are_removed_from_its_status() -> None:

@@ -66,11 +66,14 @@ def test_reservations_of_another_process_are_restored_until_applied() -> None:
     assert held(reservations, NOW + 200) == {}
 
 
-def test_an_unreadable_request_is_not_reserved() -> None:
-    odd = claimed_binding(clusters=given(m1=3), replicaRequirements={"resourceRequest": {"cpu": "much"}})
+@pytest.mark.parametrize("amount", ["much", "1" * 1_000, "1e1.5"])
+def test_an_amount_that_cannot_be_read_is_not_reserved(amount: str) -> None:
+    odd = claimed_binding(clusters=given(m1=3), replicaRequirements={"resourceRequest": {"cpu": amount}})
     reservations = Reservations(lasting=100, reported_within=10)
     reservations.restore(KEY, odd, now=NOW)
-    assert held(reservations) == {}
+    assert held(reservations) == {"pods": 3}
+    reservations.reserve(KEY, odd, {"m1": 5}, now=NOW)
+    assert held(reservations) == {"pods": 5}
 
 
 def test_what_a_binding_holds_beyond_its_replicas_does_not_stand_against_it() -> None:

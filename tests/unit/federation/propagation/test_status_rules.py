@@ -105,6 +105,71 @@ def test_a_job_has_failed_when_one_of_its_parts_has() -> None:
     assert failed["conditions"][1]["message"] == "Job executed failed in member clusters: m2"
 
 
+ODD: tuple[Any, ...] = (
+    None,
+    True,
+    5,
+    10**40,
+    1.5,
+    "x",
+    [5],
+    [None],
+    {"a": 1},
+    {"ingress": 5},
+    {"ingress": ["x"]},
+)
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "good", "wanted"),
+    [
+        ("apps", "Deployment", {"readyReplicas": 2}, {"readyReplicas": 2}),
+        ("batch", "Job", {"startTime": DONE["startTime"], "active": 1}, {"active": 1}),
+        (
+            "batch",
+            "CronJob",
+            {"lastScheduleTime": DONE["startTime"]},
+            {"lastScheduleTime": DONE["startTime"]},
+        ),
+        ("", "Pod", {"phase": "Running"}, {"phase": "Running"}),
+        ("", "PersistentVolumeClaim", {"phase": "Lost"}, {"phase": "Lost"}),
+    ],
+)
+def test_whatever_one_member_says_the_others_are_summed(
+    group: str, kind: str, good: Any, wanted: Any
+) -> None:
+    names = ("conditions", "startTime", "active", "lastScheduleTime", "readyReplicas")
+    for odd in ODD:
+        said = {**dict.fromkeys(names, odd), "phase": "Running"}
+        found = summed(group, kind, good, said)
+        counted = 5 if odd == 5 else 0
+        assert {name: found[name] for name in wanted} == {
+            name: value + counted if isinstance(value, int) else value for name, value in wanted.items()
+        }
+
+
+def test_a_count_is_one_that_the_api_server_takes() -> None:
+    assert summed("apps", "Deployment", *[{"replicas": 2**31 - 1}] * 2) == {"replicas": 2**31 - 1}
+    assert summed("batch", "Job", DONE | {"succeeded": 2**62})["succeeded"] == 2**31 - 1
+
+
+@pytest.mark.parametrize("odd", ["", "A B", "x" * 300, "x." * 150 + "x", "a..b", 5, ["x"]])
+def test_a_host_name_is_one_that_the_api_server_takes(odd: Any) -> None:
+    copies = [
+        {"loadBalancer": {"ingress": [{"hostname": odd}]}},
+        {"loadBalancer": {"ingress": [{"hostname": "b"}]}},
+    ]
+    assert summed("", "Service", *copies) == {
+        "loadBalancer": {"ingress": [{"hostname": "m1"}, {"hostname": "b"}]}
+    }
+
+
+def test_addresses_of_one_member_are_limited() -> None:
+    many = {"loadBalancer": {"ingress": [{"hostname": f"a{number}"} for number in range(5_000)]}}
+    found = summed("", "Service", many, {"loadBalancer": {"ingress": [{"hostname": "b"}]}})
+    assert len(found["loadBalancer"]["ingress"]) == 65
+
+
 def test_kinds_with_generations_are_distinguished_by_group() -> None:
     assert tells_generations("apps", "Deployment")
     assert not tells_generations("apps.example.com", "Deployment")

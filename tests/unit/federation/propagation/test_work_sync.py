@@ -7,6 +7,7 @@ from federation.objects.names import Key
 from federation.objects.resources import HeldWork
 from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.work_sync import (
+    LARGEST_STATUS,
     AppliedManifest,
     ManifestOutcome,
     change_work_status,
@@ -25,10 +26,17 @@ from federation.propagation.work_sync import (
     work_of,
 )
 from federation.propagation.works import write_work
+from reberth.protocol.nesting import DEEPEST
 from reberth.records import ObjectMeta
 from reberth.values.errors import ApiError, Forbidden, NotFound
 from tests.support.federation.objects import NOW, WEB, as_template, claimed_binding, template, work
 
+ODD_HEADS: tuple[Any, ...] = (
+    [{"metadata": {"name": 5}}],
+    [{"metadata": {"name": "a", "namespace": 5}}],
+    [{"metadata": {"name": "a", "labels": [1]}}],
+    [{"metadata": {"name": "a", "annotations": "x"}}],
+)
 RETAIN = "resourcetemplate.karmada.io/retain-replicas"
 
 
@@ -57,7 +65,9 @@ def test_a_sent_manifest_names_its_work() -> None:
     assert work_of(ObjectMeta("a", annotations={"work.karmada.io/name": "half"})) is None
 
 
-@pytest.mark.parametrize("manifests", [[], [3], [{"kind": "A"}], [{"metadata": {}}], [{"metadata": 1}]])
+@pytest.mark.parametrize(
+    "manifests", [[], [3], [{"kind": "A"}], [{"metadata": {}}], [{"metadata": 1}], *ODD_HEADS]
+)
 def test_a_work_that_holds_no_object_has_nothing_to_send(manifests: Any) -> None:
     wire = {"metadata": {"name": "a"}, "spec": {"workload": {"manifests": manifests}}}
     assert list_manifests(work(wire)) == [None]
@@ -219,3 +229,20 @@ def test_only_a_role_that_is_carried_too_or_comes_with_kubernetes_is_granted(
     said = find_foreign_role(Key(RBAC, "ClusterRole", "", "deploy"), role)
     assert (said is None) == (words is None)
     assert words is None or words in (said or "")
+
+
+def told(status: Any) -> Any:
+    there = as_template({**sent(made()), "status": status})
+    change = change_work_status(made(), [ManifestOutcome(WEB, "deployments", there, None)], now=NOW)
+    assert change is not None
+    return change["status"]["manifestStatuses"][0].get("status")
+
+
+def test_a_status_that_the_hub_would_refuse_or_could_not_read_is_not_told() -> None:
+    """Otherwise it would keep the binding from showing what all other clusters say."""
+    deep: Any = 1
+    for _ in range(DEEPEST):
+        deep = [deep]
+    assert told({"replicas": 1}) is not None
+    for odd in ("x", [1], 5, {"a": "x" * LARGEST_STATUS}, {"a": deep}):
+        assert told(odd) is None
