@@ -60,5 +60,9 @@ class HostileDice:
     def one(self, choices: Sequence[Any]) -> Any:
         return copy.deepcopy(self.random.choice(choices))
 
+    def pick(self, choices: Sequence[Any]) -> Any:
+        """Draw one that is not changed afterwards."""
+        return self.random.choice(choices)
+
     def some(self, choices: Sequence[Any]) -> Sequence[Any]:
         return self.random.sample(choices, self.random.randint(1, 4))

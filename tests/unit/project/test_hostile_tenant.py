@@ -7,7 +7,6 @@ on any); each object is read, and each call made, in bounded processor time of i
 
 import gc
 import json
-import resource
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
@@ -38,6 +37,7 @@ from tests.support.extender.calls import candidates, question
 from tests.support.hostile.tenant import HostileTenant
 from tests.support.large_objects import TENANT
 from tests.support.memory.advice import LOAD
+from tests.support.memory_growth import most_memory
 from tests.support.rescheduler.plans import MODEL, NOW, VERSION, moves_of, policy, refusals_of, replica
 from tests.support.resumable_rounds import Proof
 
@@ -172,11 +172,6 @@ def test_nothing_is_lost_for_the_neighbours(first: int) -> None:
         run_round(number, is_explained=number == first)
 
 
-def grown() -> float:
-    """The most memory that this process has ever had, in megabytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 def churn(rounds: Sequence[int]) -> Iterator[None]:
     """Let the objects of many rounds come into one cluster and go."""
     cluster = Cluster()
@@ -192,10 +187,10 @@ def churn(rounds: Sequence[int]) -> Iterator[None]:
 def test_memory_is_bounded_while_objects_of_the_tenant_come_and_go() -> None:
     for _ in churn(range(12)):
         pass
-    before = grown()
+    before = most_memory()
     for _ in churn(range(100, 136)):
         pass
-    assert grown() - before <= GROWTH
+    assert most_memory() - before <= GROWTH
 
 
 def test_large_objects_that_stay_take_no_more_than_they_may() -> None:
@@ -228,7 +223,7 @@ def test_nothing_is_lost_among_a_million_objects() -> None:
         left_out += run_round(number, is_explained=number % 50 == 0)
         proof.note([number])
         if index == ROUNDS_AT_ONCE:
-            before = grown()
+            before = most_memory()
         if index % ROUNDS_AT_ONCE == 0:
-            print(f"{(index + 1) * DRAWN} objects, {left_out} left out, {grown():.0f} MB", flush=True)
-    assert not before or grown() - before <= GROWTH
+            print(f"{(index + 1) * DRAWN} objects, {left_out} left out, {most_memory():.0f} MB", flush=True)
+    assert not before or most_memory() - before <= GROWTH
