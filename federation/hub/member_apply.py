@@ -1,12 +1,19 @@
 """One object in one member: get, apply together with its namespace, delete."""
 
+from federation.hub.kind_catalog import KindCatalog
 from federation.hub.object_api import MANAGER, ObjectApi
 from federation.hub.sessions import Session
 from federation.objects.names import Key
 from federation.objects.resources import NAMESPACES
 from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.manifest import write_namespace
-from federation.propagation.work_sync import hold_replicas, is_missing_namespace, omit_retained_replicas
+from federation.propagation.work_sync import (
+    find_foreign_role,
+    hold_replicas,
+    is_missing_namespace,
+    key_of_bound_role,
+    omit_retained_replicas,
+)
 from reberth.cluster.kinds import Resource
 from reberth.values import errors
 
@@ -21,6 +28,15 @@ async def read_from_member(
         return await session.api.get(resource, target.name, namespace=target.namespace)
     except errors.NotFound:
         return None
+
+
+async def refuse_role(session: Session, catalog: KindCatalog, manifest: Object) -> str | None:
+    """Return why what grants a role must not be applied: only the name may be that of a role here."""
+    key = key_of_bound_role(manifest)
+    if key is None:
+        return None
+    resource = catalog.find(key.api_version, key.kind)
+    return find_foreign_role(key, await read_from_member(session, resource, key) if resource else None)
 
 
 async def apply_to_member(

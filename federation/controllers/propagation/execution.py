@@ -13,7 +13,7 @@ from msgspec import Meta
 from federation.api import Cluster
 from federation.hub.call_priority import Urgency
 from federation.hub.hub import Hub, refer_to
-from federation.hub.member_apply import apply_to_member, delete_from_member, read_from_member
+from federation.hub.member_apply import apply_to_member, delete_from_member, read_from_member, refuse_role
 from federation.hub.sessions import Session, Sessions
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
@@ -203,7 +203,9 @@ class ExecutionController:
         target = key_of_manifest(manifest)
         if found is None:
             found = await read_from_member(session, resource, target)
-        if conflict := find_conflict(manifest, found):
+        conflict = find_conflict(manifest, found)
+        conflict = conflict or await refuse_role(session, self._hub.catalog, manifest)
+        if conflict:
             return None, conflict
         try:
             there = await apply_to_member(session, resource, manifest, found=found, hub_api=self._hub.api)

@@ -20,6 +20,7 @@ from tests.support.federation.fake_hub import FakeHub
 from tests.support.federation.objects import NOW, as_template, bare_cluster, work
 
 pytestmark = pytest.mark.looptime
+ROLES = next(each for each in resources.TEMPLATES if each.kind.name == "ClusterRole")
 CONFIGURATIONS = next(each for each in resources.TEMPLATES if each.kind.name == "ConfigMap")
 
 
@@ -211,3 +212,40 @@ async def test_a_copy_that_a_member_does_not_delete_is_left_there_if_its_cluster
     await running
     assert hub.is_released is is_leaving
     assert ("CopyLeftBehind" in {reason for reason, _ in hub.events}) is is_leaving
+
+
+def granting(role: str) -> Object:
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "deployers", "namespace": "default"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+    }
+
+
+@pytest.mark.parametrize(
+    ("labels", "is_granted"),
+    [
+        ({"karmada.io/managed": "true"}, True),
+        ({"kubernetes.io/bootstrapping": "rbac-defaults"}, True),
+        ({"team": "a"}, False),
+        (None, False),
+    ],
+)
+async def test_a_role_of_a_member_is_granted_only_if_it_was_propagated_or_comes_with_kubernetes(
+    labels: dict[str, str] | None, *, is_granted: bool
+) -> None:
+    """What is harmless here may be strong there."""
+    hub = ExecutionHub()
+    if labels is not None:
+        role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"}
+        hub.member._put(ROLES, {**role, "metadata": {"name": "deploy", "labels": labels}}, "")
+    made = work_of()
+    spec = {"workload": {"manifests": [granting("deploy")]}}
+    meta = {"name": made.metadata.name, "namespace": made.metadata.namespace}
+    hub.put(resources.WORKS, work({"metadata": meta, "spec": spec}))
+    await hub.run(1)
+    assert hub.member.applied == (["deployers"] if is_granted else [])
+    status, message = hub.conditions["Applied"]
+    assert status == str(is_granted)
+    assert is_granted or "propagate the role too" in message
