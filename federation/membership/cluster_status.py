@@ -168,6 +168,14 @@ def is_member_ready(cluster: Cluster) -> bool:
     return ready is not None and ready.status == "True"
 
 
+def is_member_silent(cluster: Cluster) -> bool:
+    """Tell whether nothing is heard of a member any more, so that nobody knows whether its copies run."""
+    ready = find_condition(cluster.status.conditions, READY)
+    if ready is None or ready.status == "True":
+        return False
+    return ready.status == "Unknown" or ready.reason in {NOT_REACHABLE, NOT_USABLE}
+
+
 def _differ(had: Any, value: Any) -> bool:  # noqa: ANN401 - any JSON
     """Compare without empty values: a record omits them."""
     return bool(_bare(had) != _bare(value))

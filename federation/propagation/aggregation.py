@@ -1,6 +1,6 @@
 """Aggregated status: from the copies in the clusters to the binding and to the resource template."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -11,7 +11,13 @@ from federation.objects.health import UNKNOWN
 from federation.objects.names import Key
 from federation.objects.resources import HeldWork
 from federation.objects.template import Object, ResourceTemplate
-from federation.propagation.status_rules import NO_RANGES, AddressRanges, Copies, sum_status
+from federation.propagation.status_rules import (
+    NO_RANGES,
+    AddressRanges,
+    Copies,
+    forget_readiness,
+    sum_status,
+)
 from federation.propagation.work_sync import APPLIED
 from federation.propagation.works import targets_of
 from reberth.records import Condition
@@ -23,11 +29,14 @@ _FAILURE = ("FullyAppliedFailed", "Failed to apply all works, see status.aggrega
 
 
 def change_binding_status(
-    binding: ResourceBinding, works: Mapping[str, HeldWork], *, now: float
+    binding: ResourceBinding, works: Mapping[str, HeldWork], *, now: float, silent: Collection[str] = ()
 ) -> Object | None:
-    """Return the merge patch of aggregatedStatus and FullyApplied; None if nothing changes."""
+    """Return the merge patch of aggregatedStatus and FullyApplied; None if nothing changes.
+
+    Copies in members that are `silent` keep the status that was reported last; their health is Unknown.
+    """
     status: Object = {}
-    aggregated = [_describe(name, works[name]) for name in sorted(works)]
+    aggregated = [_describe(name, works[name], is_silent=name in silent) for name in sorted(works)]
     if aggregated != [_read(each) for each in binding.status.aggregated_status or ()]:
         status["aggregatedStatus"] = aggregated
     if conditions := _change_conditions(binding, works, now):
@@ -44,12 +53,17 @@ def change_template_status(
     works: Mapping[str, HeldWork],
     *,
     ranges: AddressRanges = NO_RANGES,
+    silent: Collection[str] = (),
 ) -> Object | None:
     """Return the merge patch of a template's status; None if nothing changes or the kind has no rule.
 
     The uid is its precondition: a template that was made anew does not get the status of the one before.
     """
-    found = {name: status for name, work in works.items() if isinstance(status := _status_of(work), dict)}
+    found = {
+        name: forget_readiness(key.kind, status) if name in silent else status
+        for name, work in works.items()
+        if isinstance(status := _status_of(work), dict)
+    }
     copies = Copies(found, is_whole=targets_of(binding).keys() <= found.keys(), ranges=ranges)
     had = template.part("status")
     status = sum_status(
@@ -79,7 +93,7 @@ def is_applied(work: HeldWork) -> bool:
     return condition is not None and condition.status == "True"
 
 
-def _describe(cluster: str, work: HeldWork) -> Object:
+def _describe(cluster: str, work: HeldWork, *, is_silent: bool = False) -> Object:
     condition = find_condition(work.status.conditions, APPLIED)
     described: Object = {"clusterName": cluster, "applied": is_applied(work)}
     if condition and condition.status != "True":
@@ -88,7 +102,7 @@ def _describe(cluster: str, work: HeldWork) -> Object:
     if status is not None:
         described["status"] = status
     health = next((each.health for each in work.status.manifest_statuses or ()), "")
-    return {**described, "health": health or UNKNOWN}
+    return {**described, "health": UNKNOWN if is_silent else health or UNKNOWN}
 
 
 def read_copies(works: Mapping[str, HeldWork]) -> tuple[AggregatedStatus, ...]:

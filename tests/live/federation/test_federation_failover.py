@@ -147,17 +147,31 @@ async def test_members_report_version_apis_nodes_and_resources(place: Partitione
 async def test_f_31_an_unreachable_member_gets_no_new_replicas_and_keeps_its_own(place: Partitioned) -> None:
     await place.run()
     await apply(place, "kept", clusterAffinity={"clusterNames": ["member1"]})
-    await eventually(place.members["member1"], f"{DEPLOYMENTS}/kept", lambda one: one is not None)
+    await eventually(place.hub, f"{DEPLOYMENTS}/kept", lambda one: ready(one) == (2, 2))
     await place.lose("member1")
     found = await eventually(place.hub, f"{CLUSTERS}/member1", effects)
     assert effects(found) == {"NoSchedule"}
     assert condition(found, "Ready")["reason"] == "ClusterNotReachable"
     await told(place, "ClusterNotReachable", "cannot connect")
-    binding = await place.hub.get(f"{BINDINGS}/kept-deployment")
+    binding = await eventually(
+        place.hub, f"{BINDINGS}/kept-deployment", lambda one: healths(one) == ["Unknown"]
+    )
     assert (targets(binding), tasks(binding)) == (["member1"], [])
+    await eventually(place.hub, f"{DEPLOYMENTS}/kept", lambda one: ready(one) == (2, 0))
     await place.find("member1")
     await ready_members(place, ["member1"])
+    await eventually(place.hub, f"{DEPLOYMENTS}/kept", lambda one: ready(one) == (2, 2))
     await remove(place, "kept")
+
+
+def healths(found: Any) -> list[str]:
+    return [each["health"] for each in found["status"].get("aggregatedStatus", ())]
+
+
+def ready(found: Any) -> tuple[int, int]:
+    """The replicas of a template, and those of them that are ready."""
+    status = found.get("status", {})
+    return status.get("replicas", 0), status.get("readyReplicas", 0)
 
 
 async def test_a_taint_set_by_hand_evicts_workloads_that_do_not_tolerate_it(place: Partitioned) -> None:

@@ -11,6 +11,7 @@ from federation.membership.cluster_status import (
     change_cluster_status,
     change_ready_condition,
     describe_apis,
+    is_member_silent,
     sum_resources,
 )
 from reberth.cluster.rows import make_node_row, make_pod_row
@@ -133,6 +134,24 @@ def test_resources_a_member_no_longer_has_are_removed_from_its_status() -> None:
 def test_only_a_member_that_speaks_of_itself_answers() -> None:
     assert [each.answers for each in (GOOD, SICK, AWAY, SHUT)] == [True, True, False, False]
     assert [each.is_ready for each in (GOOD, SICK, AWAY, SHUT)] == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("ready", "is_silent"),
+    [
+        (None, False),
+        ({"status": "True", "reason": "ClusterReady"}, False),
+        ({"status": "False", "reason": "ClusterNotReady"}, False),
+        ({"status": "False", "reason": "ClusterNotReachable"}, True),
+        ({"status": "False", "reason": "StatusCollectionFailed"}, True),
+        ({"status": "Unknown", "reason": "ClusterStatusUnknown"}, True),
+    ],
+)
+def test_a_member_is_silent_when_nothing_is_heard_of_its_copies(
+    ready: dict[str, str] | None, *, is_silent: bool
+) -> None:
+    conditions = [] if ready is None else [{"type": "Ready", **ready}]
+    assert is_member_silent(bare_cluster(status={"conditions": conditions})) is is_silent
 
 
 def test_a_group_that_does_not_answer_keeps_its_kinds_and_is_named() -> None:

@@ -101,3 +101,20 @@ def test_clusters_of_dependents_must_be_applied_as_well() -> None:
     change = change_binding_status(one, {"m1": copy(2)}, now=NOW)
     assert change is not None
     assert change["status"]["conditions"][0]["reason"] == "FullyAppliedSuccess"
+
+
+def test_copies_in_a_silent_member_are_kept_and_do_not_count_as_ready() -> None:
+    one, works = claimed_binding(clusters=given(m1=1, m2=1)), {"m1": copy(2), "m2": copy(1)}
+    change = change_template_status(WEB, one, template(), works, silent={"m1"})
+    assert change == {
+        "metadata": {"uid": "uid-web"},
+        "status": {"replicas": 4, "readyReplicas": 1, "unavailableReplicas": 2},
+    }
+    told = change_binding_status(one, works, now=NOW, silent={"m1"})
+    assert told is not None
+    assert [
+        (each["health"], each["status"]["readyReplicas"]) for each in told["status"]["aggregatedStatus"]
+    ] == [
+        ("Unknown", 2),
+        ("Healthy", 1),
+    ]

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from federation.api import ResourceBinding
+from federation.api import Cluster, ResourceBinding
 from federation.controllers.propagation.statuses import StatusesController, StatusSettings
 from federation.hub.hub import Controller
 from federation.hub.work_index import WorkIndex
@@ -15,7 +15,7 @@ from federation.objects.resources import HeldWork
 from federation.objects.template import Object
 from federation.propagation.works import write_work
 from tests.support.federation.fake_hub import FakeHub
-from tests.support.federation.objects import WEB, claimed_binding, given, template, work
+from tests.support.federation.objects import WEB, bare_cluster, claimed_binding, given, template, work
 
 pytestmark = pytest.mark.looptime
 DEPLOYMENTS = next(each for each in resources.TEMPLATES if each.kind.name == "Deployment")
@@ -23,7 +23,7 @@ DEPLOYMENTS = next(each for each in resources.TEMPLATES if each.kind.name == "De
 
 class StatusHub(FakeHub):
     def __init__(self) -> None:
-        super().__init__(resources.BINDINGS, resources.WORKS, *resources.TEMPLATES)
+        super().__init__(resources.CLUSTERS, resources.BINDINGS, resources.WORKS, *resources.TEMPLATES)
         index = WorkIndex(self.hub)
         self.controllers = [
             cast("Controller", index),
@@ -127,3 +127,35 @@ async def test_the_status_of_another_object_of_that_name_is_left_alone() -> None
     await hub.run()
     assert hub.binding.status.aggregated_status
     assert not hub.told
+
+
+async def test_copies_count_as_ready_no_longer_than_their_member_is_heard_of() -> None:
+    hub = StatusHub()
+    hub.put(DEPLOYMENTS, template())
+    hub.put(resources.BINDINGS, bound())
+    for name, count in (("m1", 2), ("m2", 1)):
+        hub.put(resources.CLUSTERS, heard(name))
+        hub.put(resources.WORKS, reported(name, count))
+    await hub.run()
+    written = len(hub.patches)
+    hub.put(resources.CLUSTERS, heard("m1"))
+    await hub.run()
+    assert len(hub.patches) == written, "a report that changes nothing of this costs a write"
+    for is_heard, health, available in ((False, "Unknown", 1), (True, "Healthy", 3)):
+        hub.put(resources.CLUSTERS, heard("m1", is_heard=is_heard))
+        await hub.run()
+        first, second = hub.binding.status.aggregated_status or ()
+        assert (first.health, second.health) == (health, "Healthy")
+        assert hub.told[-1][1]["availableReplicas"] == available
+    hub.put(resources.CLUSTERS, heard("m1", is_heard=False))
+    hub.drop(resources.CLUSTERS, heard("m1"))
+    await hub.run()
+    assert hub.told[-1][1]["availableReplicas"] == 3
+
+
+def heard(name: str, *, is_heard: bool = True) -> Cluster:
+    reason = "ClusterReady" if is_heard else "ClusterNotReachable"
+    made = bare_cluster(
+        name, status={"conditions": [{"type": "Ready", "status": str(is_heard), "reason": reason}]}
+    )
+    return replace(made, metadata=replace(made.metadata, namespace=""))
