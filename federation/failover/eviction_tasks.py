@@ -67,7 +67,7 @@ def make_task(
     `failover.cluster` of the policy sets the purge mode and which state the replacement takes over.
     """
     target = next((each for each in binding.spec.clusters or () if each.name == cluster), None)
-    if target is None or any(task.from_cluster == cluster for task in _tasks(binding)):
+    if target is None or is_evicted(binding, cluster):
         return None
     failover = binding.spec.failover.cluster if binding.spec.failover else None
     state = read_state(binding, cluster)
@@ -178,6 +178,11 @@ def concerns(binding: ResourceBinding, cluster: str) -> bool:
     targets = {each.name for each in binding.spec.clusters or ()}
     leaving = {task.from_cluster for task in _tasks(binding) if not task.suppress_deletion}
     return binding.spec.placement is not None and cluster in targets | leaving
+
+
+def is_evicted(binding: ResourceBinding, cluster: str) -> bool:
+    """Tell whether the eviction of a workload from a cluster has begun."""
+    return any(task.from_cluster == cluster for task in _tasks(binding))
 
 
 def _tasks(binding: ResourceBinding) -> Tasks:

@@ -1,14 +1,16 @@
 """What a member has on the hub: the namespace of its Works, and the finalizer of its Cluster.
 
-A deleted Cluster waits until its workloads have replacements in other clusters. After letGoAfter its Works
-are deleted anyway, and with them the copies in the member; if the member does not answer, the copies stay.
+A deleted Cluster waits until its workloads have replacements in other clusters. Workloads leave at a rate, so
+letGoAfter begins when the last one had its turn. After that the Works are deleted anyway, and with them the
+copies in the member; if the member does not answer, the copies stay.
 """
 
 import asyncio
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from federation.api import CLUSTER_API_VERSION, Cluster, ResourceBinding
-from federation.failover.eviction_tasks import concerns
+from federation.failover.eviction_tasks import concerns, is_evicted
 from federation.hub.hub import Hub, refer_to
 from federation.objects import resources
 from federation.objects.names import namespace_of_works
@@ -28,14 +30,23 @@ _SET_UP_AGAIN = 60.0
 _SOME = 5
 
 
+class _AwaitedTurns(NamedTuple):
+    """How many workloads have not had their turn to leave a member, and since when there are no more."""
+
+    waiting: int
+    since: float
+
+
 class MemberCleanup:
     def __init__(self, hub: Hub, *, let_go_after: float) -> None:
         self._hub = hub
         self._let_go_after = let_go_after
         self._set_up_at: dict[str, float] = {}
+        self._turns: dict[str, _AwaitedTurns] = {}
 
     def forget(self, name: str) -> None:
         self._set_up_at.pop(name, None)
+        self._turns.pop(name, None)
 
     async def set_up(self, cluster: Cluster) -> None:
         """Create the namespace of the member's Works and set the finalizer of the Cluster, where missing."""
@@ -52,8 +63,7 @@ class MemberCleanup:
         """Wait for replacements or the timeout; then delete the Works, their namespace, the finalizer."""
         name = cluster.metadata.name
         staying = [binding for _, binding in self._hub.list_bindings() if concerns(binding, name)]
-        deleted_at = parse_time(cluster.metadata.deletion_timestamp or "")
-        if staying and self._hub.clock() < deleted_at + self._let_go_after:
+        if staying and self._hub.clock() < self._find_begin(cluster, staying) + self._let_go_after:
             self._record(cluster, _name_some(staying))
             return _LOOK_AGAIN
         works = list(self._hub.cache.of(resources.WORKS.kind).rows().within(namespace_of_works(name)))
@@ -65,6 +75,16 @@ class MemberCleanup:
         await self._remove_namespace(namespace_of_works(name))
         await self._set_finalizers(cluster, [])
         return None
+
+    def _find_begin(self, cluster: Cluster, staying: Sequence[ResourceBinding]) -> float:
+        """Return since when nothing has to wait for its turn: since the deletion, or since the last turn."""
+        name = cluster.metadata.name
+        waiting = sum(not is_evicted(each, name) for each in staying)
+        turns = self._turns.get(name) or _AwaitedTurns(waiting + bool(waiting), 0.0)
+        if waiting < turns.waiting:
+            turns = _AwaitedTurns(waiting, self._hub.clock())
+        self._turns[name] = turns
+        return max(parse_time(cluster.metadata.deletion_timestamp or ""), turns.since)
 
     async def _set_finalizers(self, cluster: Cluster, finalizers: Sequence[str]) -> None:
         """Set our finalizers. The uid keeps server-side apply from creating a deleted Cluster anew."""

@@ -374,6 +374,17 @@ async def test_a_misconfigured_member_or_name_is_reported_and_the_rest_goes_on(p
     await remove(place, "lost", "goes-on")
 
 
+async def leaving(place: Partitioned, name: str, to: str) -> float:
+    """Wait until a workload has been given another cluster; return when that was."""
+    path = f"{BINDINGS}/{name}-deployment"
+    found = await eventually(place.hub, path, lambda one: targets(one) == [to] and status_time(one))
+    return parse_time(status_time(found))
+
+
+def status_time(found: Any) -> str:
+    return str(found["status"].get("lastScheduledTime", ""))
+
+
 async def test_workloads_leave_a_deleted_member_and_a_lost_one_keeps_its_copies(
     place: Partitioned,
 ) -> None:
@@ -381,10 +392,16 @@ async def test_workloads_leave_a_deleted_member_and_a_lost_one_keeps_its_copies(
     await place.run()
     async with counting(place.place, "moves") as census:
         await apply(place, "moves", **groups(("first", "member1"), ("second", "member2")))
+        many = [f"moves-{number}" for number in range(4)]
+        for name in many:
+            await apply(place, name, **groups(("first", "member1"), ("second", "member2")))
+            await eventually(one, f"{DEPLOYMENTS}/{name}", lambda found: found is not None)
         await apply(place, "orphan", clusterAffinity={"clusterNames": ["member3"]})
         await until(lambda: census.count == 2, "the workload is not ready in the first group")
         census.begin()
         await hub.delete(f"{CLUSTERS}/member1")
+        left = [await leaving(place, name, "member2") for name in many]
+        assert max(left) - min(left) >= 1, "all of them have left at once"
         await eventually(hub, f"{CLUSTERS}/member1", is_gone)
         await eventually(one, f"{DEPLOYMENTS}/moves", is_gone)
         assert targets(await hub.get(f"{BINDINGS}/moves-deployment")) == ["member2"]
