@@ -29,6 +29,8 @@ NOT_USABLE = "StatusCollectionFailed"
 
 It is told apart from an unreachable member: a bad Secret must not evict the workloads of a healthy member.
 """
+SAME_MEMBER = "SameMemberAsAnotherCluster"
+"""Another Cluster stands for the same API server; this one is not used."""
 # What the definition of a Cluster allows: a status beyond it would be refused as a whole.
 MOST_GROUP_VERSIONS = MOST_KINDS = 4096
 MOST_RESOURCES = 1024
@@ -173,7 +175,7 @@ def is_member_silent(cluster: Cluster) -> bool:
     ready = find_condition(cluster.status.conditions, READY)
     if ready is None or ready.status == "True":
         return False
-    return ready.status == "Unknown" or ready.reason in {NOT_REACHABLE, NOT_USABLE}
+    return ready.status == "Unknown" or ready.reason in {NOT_REACHABLE, NOT_USABLE, SAME_MEMBER}
 
 
 def _differ(had: Any, value: Any) -> bool:  # noqa: ANN401 - any JSON

@@ -1,8 +1,8 @@
 """Probes the members: readiness, API resources and capacity.
 
 Watches Clusters. Writes their status (Ready, CompleteAPIEnablements, version, apiEnablements,
-resourceSummary) if it has changed, taints for members that are not Ready, and through member_cleanup their
-namespace and finalizer. Asks membership/cluster_status, membership/lost_members and
+resourceSummary) and spec.id if they have changed, taints for members that are not Ready, and through
+member_cleanup their namespace and finalizer. Asks membership/cluster_status, membership/lost_members and
 membership/loss_brake.
 """
 
@@ -28,6 +28,7 @@ from federation.membership.cluster_status import (
     NOT_REACHABLE,
     NOT_USABLE,
     READY,
+    SAME_MEMBER,
     ClusterReport,
     ProbeResult,
     change_api_condition,
@@ -52,6 +53,7 @@ from reberth.values.text_limits import cut
 
 _TAINTED = "TaintClusterSucceed"
 _BRAKED, _UNBRAKED = "EvictionsBraked", "EvictionsUnbraked"
+_IDENTITY_CHANGED = "ClusterIdentityChanged"
 _OPENING = 0.2
 """Seconds to wait for a session to be opened, or to fail, after a Cluster was created."""
 
@@ -78,7 +80,7 @@ class MemberSettings(QueueSettings, frozen=True):
     """Evict workloads from a member that was unreachable for this long; if not set, never."""
     brake: LossBrakeSettings = LossBrakeSettings()
     let_go_after: Duration = Duration(600)
-    """How long a deleted Cluster waits for replacements of its workloads."""
+    """How long a deleted Cluster waits for replacements, once all its workloads had their turn to leave."""
 
 
 class _Known(NamedTuple):
@@ -138,7 +140,7 @@ class MembersController:
         known = self._known_members.get(key.name)
         if known is None or now - known.probed_at >= self._settings.probe_every:
             known = self._known_members[key.name] = await self._look(key, cluster, known, now)
-        cluster = await self._write(key, cluster, known, now)
+        cluster = await self._write_identity(key, await self._write(key, cluster, known, now))
         lost_in = await self._taint(key, cluster)
         self._count()
         return max(0.0, min(known.probed_at + self._settings.probe_every - now, lost_in))
@@ -163,7 +165,15 @@ class MembersController:
     async def _probe(self, key: Key, session: Session | None) -> tuple[str, str]:
         """Probe the member once; return the reason and message of Ready."""
         if session is None:
-            return NOT_USABLE, self._sessions.problems.get(key.name, "no connection yet")
+            problem = self._sessions.problems.get(key.name, "no connection yet")
+            return SAME_MEMBER if key.name in self._sessions.identities.owners else NOT_USABLE, problem
+        if (failure := await self._call(key, session)) is not None:
+            return failure
+        is_known = self._sessions.identities.of(key.name) is not None
+        return (HEALTHY, "") if is_known else (NOT_REACHABLE, "it has not told who it is yet")
+
+    async def _call(self, key: Key, session: Session) -> tuple[str, str] | None:
+        """Call the member; return why it is not ready."""
         try:
             await session.api.probe(within=self._settings.answer_within)
         except errors.Unauthorized as error:
@@ -175,7 +185,7 @@ class MembersController:
             return NOT_HEALTHY, error.message
         except TimeoutError:
             return NOT_REACHABLE, f"no answer within {self._settings.answer_within:g} s"
-        return HEALTHY, ""
+        return None
 
     async def _write(self, key: Key, cluster: Cluster, known: _Known, now: float) -> Cluster:
         is_lasting = now - known.result.since >= self._settings.threshold
@@ -189,6 +199,18 @@ class MembersController:
                 self._record(key, cluster, said.reason or name, said.message or "")
         # By itself: the hub's API server may refuse what a member says of itself.
         return await self._patch(written, change_cluster_status(written, known.survey, None))
+
+    async def _write_identity(self, key: Key, cluster: Cluster) -> Cluster:
+        """Write which member the Cluster stands for."""
+        identity, had = self._sessions.identities.of(key.name), cluster.spec.id
+        if not identity or identity == had:
+            return cluster
+        metadata = {"resourceVersion": cluster.metadata.resource_version}
+        change: Object = {"metadata": metadata, "spec": {"id": identity}}
+        written = await self._hub.patch(resources.CLUSTERS, cluster, change)
+        if had:
+            self._record(key, cluster, _IDENTITY_CHANGED, f"the member is {identity} now; it was {had}")
+        return written
 
     async def _patch(self, cluster: Cluster, change: Object | None) -> Cluster:
         if change is None:

@@ -144,6 +144,7 @@ def test_only_a_member_that_speaks_of_itself_answers() -> None:
         ({"status": "False", "reason": "ClusterNotReady"}, False),
         ({"status": "False", "reason": "ClusterNotReachable"}, True),
         ({"status": "False", "reason": "StatusCollectionFailed"}, True),
+        ({"status": "False", "reason": "SameMemberAsAnotherCluster"}, True),
         ({"status": "Unknown", "reason": "ClusterStatusUnknown"}, True),
     ],
 )

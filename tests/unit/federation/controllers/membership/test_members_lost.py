@@ -26,6 +26,7 @@ class CutOff:
     def __init__(self) -> None:
         self.names: set[str] = set()
         self.problems: dict[str, str] = {}
+        self.identities = SimpleNamespace(of=lambda _: "uid", owners={})
 
     def get(self, name: str) -> Any:
         async def probe(**_: Any) -> None:
