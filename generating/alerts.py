@@ -229,6 +229,14 @@ ALERTS = (
         "Check whether the hub is cut off. After members.brake.longest they count as lost.",
     ),
     Alert(
+        "ReberthFederationBesideKarmada",
+        f"max {by('lease')} (reberth_federation_karmada_running) > 0",
+        "0m",
+        "{{ $labels.lease }} runs on the hub of this federation",
+        "Both write the same objects. Stop Karmada's controllers, or switch off what runs on both sides.",
+        "critical",
+    ),
+    Alert(
         "ReberthRebalanceStuck",
         f"max {by('reason')} (reberth_federation_rebalance_waiting_workloads"
         '{reason=~"BindingUnreadable|Scheduler|Unschedulable"}) > 0',

@@ -65,6 +65,9 @@ RAISED: dict[str, dict[str, str]] = {
     },
     "ReberthHandoverTimedOut": {"!reberth_federation_handovers_total{result='timeout'}": "0+1x60"},
     "ReberthMembersLost": {"!reberth_federation_loss_brake_on": "1x60"},
+    "ReberthFederationBesideKarmada": {
+        "!reberth_federation_karmada_running{lease='karmada-scheduler'}": "1x60"
+    },
     "ReberthRebalanceStuck": {
         "!reberth_federation_rebalance_waiting_workloads{reason='Unschedulable'}": "1x60"
     },
@@ -97,6 +100,7 @@ HEALTHY = {
     "!reberth_extender_request_duration_seconds_bucket{le='+Inf'}": "0+2000xN",
     "!reberth_federation_handovers_total{result='timeout'}": "0xN",
     "!reberth_federation_loss_brake_on": "0xN",
+    "!reberth_federation_karmada_running{lease='karmada-scheduler'}": "0xN",
     "!reberth_federation_rebalance_waiting_workloads{reason='Unschedulable'}": "0xN",
 }
 # Each is below its threshold, and two of them together would be above it.
