@@ -88,6 +88,12 @@ def _change_conditions(
     return put_condition(binding.status.conditions, wanted, now=now)
 
 
+def says_fully_applied(change: Object) -> bool:
+    """Tell whether a patch of a binding's status turns FullyApplied to True."""
+    conditions = change["status"].get("conditions") or ()
+    return any((each["type"], each["status"]) == (FULLY_APPLIED, "True") for each in conditions)
+
+
 def is_applied(work: HeldWork) -> bool:
     condition = find_condition(work.status.conditions, APPLIED)
     return condition is not None and condition.status == "True"

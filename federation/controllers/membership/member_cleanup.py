@@ -12,11 +12,13 @@ from typing import NamedTuple
 from federation.api import CLUSTER_API_VERSION, Cluster, ResourceBinding
 from federation.failover.eviction_tasks import concerns, is_evicted
 from federation.hub.hub import Hub, refer_to
+from federation.hub.step_events import SPACE_CREATED, SPACE_REMOVED, tell_step
 from federation.objects import resources
 from federation.objects.names import namespace_of_works
 from federation.objects.template import Object
 from federation.scheduling import name_of
 from reberth.client.events import WARNING
+from reberth.records import ObjectReference
 from reberth.values import errors
 from reberth.values.timestamp import parse_time
 
@@ -57,6 +59,8 @@ class MemberCleanup:
         body: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
         await self._hub.api.apply_object(resources.NAMESPACES, namespace, body)
         await self._set_finalizers(cluster, [FINALIZER])
+        if not cluster.status.conditions:  # it is new, not only new to this process
+            tell_step(self._hub, SPACE_CREATED, _refer_to(cluster), namespace=namespace)
         self._set_up_at[name] = now
 
     async def clean_up(self, cluster: Cluster) -> float | None:
@@ -73,6 +77,7 @@ class MemberCleanup:
         if works:
             return _LOOK_AGAIN
         await self._remove_namespace(namespace_of_works(name))
+        tell_step(self._hub, SPACE_REMOVED, _refer_to(cluster), namespace=namespace_of_works(name))
         await self._set_finalizers(cluster, [])
         return None
 
@@ -103,8 +108,13 @@ class MemberCleanup:
             await self._hub.remove(resources.NAMESPACES, found)
 
     def _record(self, cluster: Cluster, note: str) -> None:
-        regarding = refer_to(resources.key_of(resources.CLUSTERS, cluster), cluster.metadata)
-        self._hub.recorder.record(regarding, reason=_WAITING, note=note, action=_ACTION, kind=WARNING)
+        self._hub.recorder.record(
+            _refer_to(cluster), reason=_WAITING, note=note, action=_ACTION, kind=WARNING
+        )
+
+
+def _refer_to(cluster: Cluster) -> ObjectReference:
+    return refer_to(resources.key_of(resources.CLUSTERS, cluster), cluster.metadata)
 
 
 def _name_some(bindings: Sequence[ResourceBinding]) -> str:

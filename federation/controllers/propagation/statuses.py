@@ -13,7 +13,8 @@ import msgspec
 
 from federation.api import WORK_API_VERSION, Cluster, ResourceBinding
 from federation.hub.call_priority import Urgency
-from federation.hub.hub import Hub
+from federation.hub.hub import Hub, refer_to
+from federation.hub.step_events import STATUS_AGGREGATED, refer_to_template, tell_step
 from federation.hub.work_index import WorkIndex
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.membership.cluster_status import is_member_silent
@@ -21,7 +22,11 @@ from federation.objects import resources
 from federation.objects.conditions import find_condition
 from federation.objects.names import Key, binding_of
 from federation.objects.resources import HeldWork
-from federation.propagation.aggregation import change_binding_status, change_template_status
+from federation.propagation.aggregation import (
+    change_binding_status,
+    change_template_status,
+    says_fully_applied,
+)
 from federation.propagation.binding import key_of_binding, template_of
 from federation.propagation.status_rules import AddressRanges
 from federation.propagation.work_sync import APPLIED
@@ -109,6 +114,9 @@ class StatusesController:
         change = change_binding_status(binding, works, now=self._hub.clock(), silent=self._silent)
         if change is not None:
             await self._hub.patch(resource, binding, change, subresource="status")
+            if says_fully_applied(change):
+                both = refer_to(key, binding.metadata), refer_to_template(binding)
+                tell_step(self._hub, STATUS_AGGREGATED, *both)
         target = template_of(binding)
         kind = self._hub.catalog.find(target.api_version, target.kind)
         template = self._hub.find(kind, target.namespace, target.name) if kind else None

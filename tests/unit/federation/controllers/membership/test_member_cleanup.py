@@ -72,6 +72,7 @@ async def test_a_member_has_a_namespace_and_a_finalizer_and_they_are_made_again_
     hub = Housed()
     await hub.cleanup.set_up(cluster())
     assert hub.applied == [(WORKS, None), ("m1", [FINALIZER])]
+    assert hub.events == [("CreateExecutionSpaceSucceed", f"Created namespace {WORKS}.")]
     await asyncio.sleep(59)
     await hub.cleanup.set_up(cluster())
     assert len(hub.applied) == 2
@@ -89,6 +90,7 @@ async def test_a_deleted_member_that_has_nothing_loses_its_namespace_and_then_it
     assert await hub.clean_up() is None
     assert hub.removed == [f"/{WORKS}"]
     assert hub.applied == [("m1", [])]
+    assert hub.events == [("RemoveExecutionSpaceSucceed", f"Removed namespace {WORKS}.")]
     hub.is_namespace_there = False
     assert await hub.clean_up() is None
     assert len(hub.removed) == 1

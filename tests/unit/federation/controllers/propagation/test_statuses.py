@@ -91,6 +91,7 @@ async def test_what_the_members_report_is_summed_up_on_the_hub_in_one_write() ->
     assert (name, status["replicas"], status["availableReplicas"]) == ("web", 3, 3)
     assert all(each == (name, status) for each in again)  # the hub of this test does not keep it
     assert [name for name, *_ in hub.patches].count("web-deployment") == 1
+    assert [reason for reason, _ in hub.events] == ["AggregateStatusSucceed"] * 2
 
 
 async def test_a_member_that_has_not_reported_is_waited_for_but_not_for_ever() -> None:
@@ -114,6 +115,7 @@ async def test_why_a_member_has_refused_a_copy_is_told() -> None:
     hub.put(resources.WORKS, reported("m1", 2))
     hub.put(resources.WORKS, reported("m2", 0, applied=False))
     await hub.run()
+    assert not hub.events
     _, second = hub.binding.status.aggregated_status or ()
     assert (second.applied, second.applied_message) == (False, "too large")
 
