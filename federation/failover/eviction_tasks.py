@@ -57,6 +57,8 @@ class Assessment(NamedTuple):
     clusters: tuple[TargetCluster, ...]
     due: float | None
     lost: tuple[str, ...] = ()
+    is_replaced: bool = False
+    """Every new copy is healthy. Otherwise tasks have ended because their time was over, or by hand."""
 
 
 def make_task(
@@ -116,6 +118,7 @@ def review_tasks(
             default=None,
         ),
         tuple(each.from_cluster for each in kept if _holds_back(each, binding, ready)),
+        is_replaced,
     )
 
 

@@ -62,7 +62,7 @@ def change_template_status(
     found = {
         name: forget_readiness(key.kind, status) if name in silent else status
         for name, work in works.items()
-        if isinstance(status := _status_of(work), dict)
+        if isinstance(status := read_status(work), dict)
     }
     copies = Copies(found, is_whole=targets_of(binding).keys() <= found.keys(), ranges=ranges)
     had = template.part("status")
@@ -104,7 +104,7 @@ def _describe(cluster: str, work: HeldWork, *, is_silent: bool = False) -> Objec
     described: Object = {"clusterName": cluster, "applied": is_applied(work)}
     if condition and condition.status != "True":
         described["appliedMessage"] = cut(condition.message or "")
-    status = _status_of(work)
+    status = read_status(work)
     if status is not None:
         described["status"] = status
     health = next((each.health for each in work.status.manifest_statuses or ()), "")
@@ -121,6 +121,7 @@ def _read(had: AggregatedStatus) -> Object:
     return {"applied": False, **msgspec.json.decode(msgspec.json.encode(had))}
 
 
-def _status_of(work: HeldWork) -> Any:  # noqa: ANN401 - any JSON
+def read_status(work: HeldWork) -> Any:  # noqa: ANN401 - any JSON
+    """Return the status that the member reported of the first object of a Work."""
     raw = next((each.status for each in work.status.manifest_statuses or ()), msgspec.Raw())
     return msgspec.json.decode(raw) if bytes(raw) else None

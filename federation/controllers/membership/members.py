@@ -8,6 +8,7 @@ membership/loss_brake.
 
 import asyncio
 import ssl
+from collections import Counter
 from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
@@ -16,6 +17,7 @@ from federation.api import CLUSTER_API_VERSION, Cluster
 from federation.controllers.membership.member_cleanup import MemberCleanup
 from federation.failover.toleration import write_taint
 from federation.hub import metrics
+from federation.hub.failover_metrics import CLUSTERS, WORD_AGE, forget_word
 from federation.hub.hub import Hub, refer_to
 from federation.hub.served_kinds import CORE, list_served
 from federation.hub.sessions import PUSH, Session, Sessions
@@ -29,12 +31,14 @@ from federation.membership.cluster_status import (
     NOT_USABLE,
     READY,
     SAME_MEMBER,
+    STATES,
     ClusterReport,
     ProbeResult,
     change_api_condition,
     change_cluster_status,
     change_ready_condition,
     describe_apis,
+    name_state,
     sum_resources,
 )
 from federation.membership.loss_brake import NO_BRAKE, LossBrake, find_brake
@@ -97,6 +101,7 @@ class MembersController:
         self._settings = settings
         self._queue = WorkQueue("members", self._reconcile, settings)
         self._known_members: dict[str, _Known] = {}
+        self._heard_at: dict[str, float] = {}
         self._is_braked = False
         self._cleanup = MemberCleanup(hub, let_go_after=settings.let_go_after)
         sessions.listen(self._on_member_change)
@@ -128,6 +133,9 @@ class MembersController:
 
     def _forget(self, name: str) -> None:
         self._known_members.pop(name, None)
+        self._heard_at.pop(name, None)
+        forget_word(name)
+        self._count()
         self._cleanup.forget(name)
 
     async def _update(self, key: Key, cluster: Cluster) -> float | None:
@@ -150,6 +158,7 @@ class MembersController:
         reason, message = await self._probe(key, session)
         result = ProbeResult(reason, message, now)
         self._sessions.mark(key.name, answers=result.answers)
+        self._note_word(key.name, now, answers=result.answers)
         if before and before.result.is_ready == result.is_ready:
             result = result._replace(since=before.result.since)
         known = (before or _Known(result))._replace(result=result, probed_at=now)
@@ -247,10 +256,21 @@ class MembersController:
         regarding = refer_to(key, cluster.metadata)
         self._hub.recorder.record(regarding, reason=reason, note=note, action="ProbeMember", kind=kind)
 
+    def _note_word(self, name: str, now: float, *, answers: bool) -> None:
+        """Show how old the last word of a member is, at each scrape."""
+        if name not in self._heard_at:
+            clock = asyncio.get_running_loop().time
+            WORD_AGE.labels(name).set_function(lambda: clock() - self._heard_at.get(name, clock()))
+        if answers or name not in self._heard_at:
+            self._heard_at[name] = now
+
     def _count(self) -> None:
         clusters = self._hub.cache.of(resources.CLUSTERS.kind).rows()
         ready = (find_condition(each.status.conditions, READY) for each in clusters)
         metrics.MEMBERS_READY.set(sum(each is not None and each.status == "True" for each in ready))
+        states = Counter(map(name_state, clusters))
+        for state in STATES:
+            CLUSTERS.labels(state).set(states[state])
 
 
 async def _discover(known: _Known, cluster: Cluster, session: Session, now: float) -> _Known:

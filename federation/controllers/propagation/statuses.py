@@ -13,6 +13,7 @@ import msgspec
 
 from federation.api import WORK_API_VERSION, Cluster, ResourceBinding
 from federation.hub.call_priority import Urgency
+from federation.hub.failover_metrics import DOWN, LONGEST_DOWN, OUTAGES
 from federation.hub.hub import Hub, refer_to
 from federation.hub.step_events import STATUS_AGGREGATED, refer_to_template, tell_step
 from federation.hub.work_index import WorkIndex
@@ -28,6 +29,7 @@ from federation.propagation.aggregation import (
     says_fully_applied,
 )
 from federation.propagation.binding import key_of_binding, template_of
+from federation.propagation.outages import Outages, has_ready_copy
 from federation.propagation.status_rules import AddressRanges
 from federation.propagation.work_sync import APPLIED
 from reberth.cluster.kinds import Resource
@@ -58,6 +60,9 @@ class StatusesController:
         self._ranges = settings.read_ranges()
         self._unreported_since: dict[Key, float] = {}
         self._silent: set[str] = set()
+        self._outages = Outages()
+        clock = asyncio.get_running_loop().time
+        LONGEST_DOWN.set_function(lambda: self._outages.find_longest(clock()))
         self._queue = WorkQueue("statuses", self._reconcile, settings, urgency=Urgency.SUMMING_UP)
 
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
@@ -101,7 +106,17 @@ class StatusesController:
         now = asyncio.get_running_loop().time()
         return max(0.0, self._unreported_since.setdefault(key, now) + self._settings.wait_for_all - now)
 
+    def _measure_outage(self, key: Key) -> None:
+        """Measure for how long the workload has no ready pod anywhere."""
+        binding, now = self._hub.find_binding(key), asyncio.get_running_loop().time()
+        is_ready = has_ready_copy(binding, self._index.of(key), self._silent) if binding else None
+        lasted = self._outages.observe(key, is_ready=is_ready, now=now)
+        if lasted is not None:
+            OUTAGES.observe(lasted)
+        DOWN.set(self._outages.count)
+
     async def _reconcile(self, key: Key) -> float | None:
+        self._measure_outage(key)
         await self._hub.api.wait_for_turn()
         resource = resources.binding_resource(key.kind)
         binding = self._hub.find_binding(key)

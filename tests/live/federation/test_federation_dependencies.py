@@ -97,7 +97,6 @@ async def test_events_tell_each_step_with_the_reasons_of_karmada(place: Place) -
             "AggregateStatusSucceed",
         },
         "ResourceBinding": {"ScheduleBindingSucceed", "SyncWorkSucceed", "AggregateStatusSucceed"},
-        "Work": {"SyncSucceed"},
         "Cluster": {"CreateExecutionSpaceSucceed", "ClusterReady"},
     }
     await eventually(

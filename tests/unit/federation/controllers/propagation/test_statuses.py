@@ -16,8 +16,10 @@ from federation.objects.template import Object
 from federation.propagation.works import write_work
 from tests.support.federation.fake_hub import FakeHub
 from tests.support.federation.objects import WEB, bare_cluster, claimed_binding, given, template, work
+from tests.support.metrics import read_metric
 
 pytestmark = pytest.mark.looptime
+DOWN = "reberth_federation_workloads_without_ready_copy"
 DEPLOYMENTS = next(each for each in resources.TEMPLATES if each.kind.name == "Deployment")
 
 
@@ -143,6 +145,7 @@ async def test_copies_count_as_ready_no_longer_than_their_member_is_heard_of() -
     hub.put(resources.CLUSTERS, heard("m1"))
     await hub.run()
     assert len(hub.patches) == written, "a report that changes nothing of this costs a write"
+    assert read_metric(DOWN) == 0
     for is_heard, health, available in ((False, "Unknown", 1), (True, "Healthy", 3)):
         hub.put(resources.CLUSTERS, heard("m1", is_heard=is_heard))
         await hub.run()
@@ -153,6 +156,26 @@ async def test_copies_count_as_ready_no_longer_than_their_member_is_heard_of() -
     hub.drop(resources.CLUSTERS, heard("m1"))
     await hub.run()
     assert hub.told[-1][1]["availableReplicas"] == 3
+
+
+async def test_the_time_without_a_ready_copy_is_measured() -> None:
+    hub, before = StatusHub(), read_metric("reberth_federation_outage_seconds_sum")
+    hub.put(DEPLOYMENTS, template())
+    hub.put(resources.BINDINGS, bound())
+    for name, count in (("m1", 2), ("m2", 1)):
+        hub.put(resources.CLUSTERS, heard(name))
+        hub.put(resources.WORKS, reported(name, count))
+    await hub.run()
+    for name in ("m1", "m2"):
+        hub.put(resources.CLUSTERS, heard(name, is_heard=False))
+    await hub.run()
+    assert read_metric(DOWN) == 1
+    await asyncio.sleep(60)
+    assert read_metric("reberth_federation_longest_without_ready_copy_seconds") == pytest.approx(60, abs=2)
+    hub.put(resources.CLUSTERS, heard("m2"))
+    await hub.run()
+    assert read_metric(DOWN) == 0
+    assert read_metric("reberth_federation_outage_seconds_sum") - before == pytest.approx(61, abs=2)
 
 
 def heard(name: str, *, is_heard: bool = True) -> Cluster:
