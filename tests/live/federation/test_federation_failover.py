@@ -8,6 +8,17 @@ import pytest
 import pytest_asyncio
 
 from reberth.values.timestamp import parse_time, write_time
+from tests.live.support.evictions import (
+    apply,
+    effects,
+    groups,
+    is_gone,
+    remove,
+    targets,
+    tasks,
+    told,
+    works,
+)
 from tests.live.support.failing_members import (
     NAMES,
     Partitioned,
@@ -18,68 +29,15 @@ from tests.live.support.failing_members import (
     until,
 )
 from tests.live.support.hub_and_members import cluster_of, deployment, eventually, policy, secret_of
-from tests.live.support.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, EVENTS, POLICIES, SECRETS
+from tests.live.support.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, POLICIES, SECRETS
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
-
-NOT_READY = "cluster.karmada.io/not-ready"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Partitioned]:
     async with partitioned("federation-failover", tmp_path_factory.mktemp("federation")) as place:
         yield place
-
-
-def works(member: str) -> str:
-    return f"/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-{member}/works"
-
-
-def targets(found: Any) -> list[str]:
-    return [each["name"] for each in (found or {}).get("spec", {}).get("clusters", ())]
-
-
-def tasks(found: Any) -> list[dict[str, Any]]:
-    return list((found or {}).get("spec", {}).get("gracefulEvictionTasks", ()))
-
-
-def effects(found: Any) -> set[str]:
-    return {each["effect"] for each in found["spec"].get("taints", ()) if each["key"] == NOT_READY}
-
-
-def is_gone(found: Any) -> bool:
-    return found is None
-
-
-def groups(*names: tuple[str, str]) -> dict[str, Any]:
-    return {
-        "clusterAffinities": [{"affinityName": name, "clusterNames": [cluster]} for name, cluster in names]
-    }
-
-
-async def apply(place: Partitioned, name: str, replicas: int = 2, **placement: Any) -> None:
-    await place.hub.create(DEPLOYMENTS, deployment(name, replicas))
-    await place.hub.create(POLICIES, policy(name, **placement))
-
-
-async def told(place: Partitioned, reason: str, *words: str) -> None:
-    await eventually(
-        place.hub,
-        EVENTS,
-        lambda found: any(
-            each["reason"] == reason and all(word in each["note"] for word in words)
-            for each in found["items"]
-        ),
-    )
-
-
-async def remove(place: Partitioned, *names: str) -> None:
-    for name in names:
-        await place.hub.delete(f"{POLICIES}/{name}")
-        await place.hub.delete(f"{DEPLOYMENTS}/{name}")
-    for name in names:
-        await eventually(place.hub, f"{BINDINGS}/{name}-deployment", is_gone)
-    await eventually(place.hub, "/apis/work.karmada.io/v1alpha1/works", lambda one: not one["items"])
 
 
 async def test_a_workload_moves_on_and_returns_and_is_never_at_zero(place: Partitioned) -> None:

@@ -24,6 +24,8 @@ LIVING = ("member1", "member2")
 NAMES = (*LIVING, "member3")
 _CONTROLLERS = "--controllers=deployment-controller,replicaset-controller,garbage-collector-controller"
 QUICK = {"probeEvery": "300ms", "answerWithin": "2s", "threshold": "600ms", "letGoAfter": "20s"}
+Sections = dict[str, Any]
+"""Settings of the federation by their section."""
 
 
 class Partitioned:
@@ -35,7 +37,7 @@ class Partitioned:
         self.members = place.members
         self._proxies = proxies
         self._folder = folder
-        self._settings: dict[str, Any] | None = None
+        self._sections: Sections | None = None
 
     async def lose(self, name: str) -> None:
         await self._proxies[name].cut(name)
@@ -43,19 +45,23 @@ class Partitioned:
     async def find(self, name: str) -> None:
         await self._proxies[name].mend(name)
 
-    async def run(self, **members: Any) -> None:
-        """Have the federation run with these settings for its members, and the members ready."""
-        if self._settings != members:
+    def proxy(self, name: str) -> FaultProxy:
+        return self._proxies[name]
+
+    async def run(self, *, sections: Sections | None = None, **members: Any) -> None:
+        """Have the federation run with these settings for its members and others, and the members ready."""
+        wanted = {**(sections or {}), "members": {**QUICK, **members}}
+        if self._sections != wanted:
             await self.stop()
-            self._settings = members
-            await self.place.start(self._folder, members={**QUICK, **members})
+            self._sections = wanted
+            await self.place.start(self._folder, **wanted)
         await ready_members(self)
 
     async def crash(self) -> None:
         """Kill the federation amid its work, and run it again."""
-        assert self._settings is not None
+        assert self._sections is not None
         await self.place.stop(signal.SIGKILL)
-        await self.place.start(self._folder, members={**QUICK, **self._settings})
+        await self.place.start(self._folder, **self._sections)
 
     async def stop(self) -> None:
         assert await self.place.stop() == 0
