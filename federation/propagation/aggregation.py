@@ -7,7 +7,7 @@ import msgspec
 
 from federation.api import AggregatedStatus, ResourceBinding
 from federation.objects.conditions import find_condition, put_condition
-from federation.objects.health import UNKNOWN
+from federation.objects.health import UNKNOWN, number
 from federation.objects.names import Key
 from federation.objects.resources import HeldWork
 from federation.objects.template import Object, ResourceTemplate
@@ -20,12 +20,20 @@ from federation.propagation.status_rules import (
 )
 from federation.propagation.work_sync import APPLIED
 from federation.propagation.works import targets_of
+from reberth.cluster.pods.identity import group_of
 from reberth.records import Condition
 from reberth.values.text_limits import cut
 
 FULLY_APPLIED = "FullyApplied"
 _SUCCESS = ("FullyAppliedSuccess", "All works have been successfully applied")
 _FAILURE = ("FullyAppliedFailed", "Failed to apply all works, see status.aggregatedStatus for details")
+
+_READY_COUNTS = {
+    ("apps", "Deployment"): "readyReplicas",
+    ("apps", "StatefulSet"): "readyReplicas",
+    ("apps", "ReplicaSet"): "readyReplicas",
+    ("apps", "DaemonSet"): "numberReady",
+}
 
 
 def change_binding_status(
@@ -125,3 +133,15 @@ def read_status(work: HeldWork) -> Any:  # noqa: ANN401 - any JSON
     """Return the status that the member reported of the first object of a Work."""
     raw = next((each.status for each in work.status.manifest_statuses or ()), msgspec.Raw())
     return msgspec.json.decode(raw) if bytes(raw) else None
+
+
+def has_ready_copy(
+    binding: ResourceBinding, works: Mapping[str, HeldWork], silent: Collection[str]
+) -> bool | None:
+    """Tell whether pods of a workload are ready anywhere; None if it has none to be ready."""
+    resource = binding.spec.resource
+    field = _READY_COUNTS.get((group_of(resource.api_version), resource.kind))
+    if field is None or (binding.spec.replicas == 0 and field == "readyReplicas"):
+        return None
+    statuses = (read_status(work) for name, work in works.items() if name not in silent)
+    return any(isinstance(each, dict) and number(each, field) > 0 for each in statuses)

@@ -19,8 +19,8 @@ from federation.failover.eviction_tasks import (
     review_tasks,
     write_assessment,
 )
-from federation.hub import failover_metrics as metrics
 from federation.hub.hub import Hub, refer_to
+from federation.hub.telemetry import failover_metrics as metrics
 from federation.hub.work_index import WorkIndex
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.membership.cluster_status import is_member_ready

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from federation.api import CLUSTER_API_VERSION, Cluster, ResourceBinding
 from federation.failover.eviction_tasks import concerns, is_evicted
 from federation.hub.hub import Hub, refer_to
-from federation.hub.step_events import SPACE_CREATED, SPACE_REMOVED, tell_step
+from federation.hub.telemetry.step_events import SPACE_CREATED, SPACE_REMOVED, tell_step
 from federation.objects import resources
 from federation.objects.names import namespace_of_works
 from federation.objects.template import Object

@@ -17,10 +17,10 @@ from federation.api import CLUSTER_API_VERSION, Cluster
 from federation.controllers.membership.member_cleanup import MemberCleanup
 from federation.failover.toleration import write_taint
 from federation.hub import metrics
-from federation.hub.failover_metrics import CLUSTERS, WORD_AGE, forget_word
 from federation.hub.hub import Hub, refer_to
 from federation.hub.served_kinds import CORE, list_served
 from federation.hub.sessions import PUSH, Session, Sessions
+from federation.hub.telemetry.failover_metrics import CLUSTERS, WORD_AGE, forget_word
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.membership.cluster_status import (
     ALL_APIS,

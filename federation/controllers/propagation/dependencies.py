@@ -9,7 +9,7 @@ from typing import Any
 
 from federation.api import ResourceBinding
 from federation.hub.hub import Hub, refer_to
-from federation.hub.step_events import (
+from federation.hub.telemetry.step_events import (
     DEPENDENCIES_FOUND,
     DEPENDENCY_PLACED,
     list_names,

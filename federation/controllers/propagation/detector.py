@@ -14,7 +14,7 @@ from federation.api import PropagationPolicy, ResourceBinding
 from federation.api.labels import LABELS
 from federation.hub.call_priority import Urgency
 from federation.hub.hub import Hub, refer_to
-from federation.hub.step_events import POLICY_APPLIED, tell_step
+from federation.hub.telemetry.step_events import POLICY_APPLIED, tell_step
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
 from federation.objects.expectations import Expectations

@@ -15,7 +15,7 @@ from federation.hub.call_priority import Urgency
 from federation.hub.hub import Hub, refer_to
 from federation.hub.member_apply import apply_to_member, delete_from_member, read_from_member
 from federation.hub.sessions import Session, Sessions
-from federation.hub.step_events import COPY_APPLIED, tell_step
+from federation.hub.telemetry.step_events import COPY_APPLIED, tell_step
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
 from federation.objects.contests import Contests

@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 
 from federation.api import WORK_API_VERSION, Cluster, ResourceBinding
+from federation.failover.outages import Outages
 from federation.hub.call_priority import Urgency
-from federation.hub.failover_metrics import DOWN, LONGEST_DOWN, OUTAGES
 from federation.hub.hub import Hub, refer_to
-from federation.hub.step_events import STATUS_AGGREGATED, refer_to_template, tell_step
+from federation.hub.telemetry.failover_metrics import DOWN, LONGEST_DOWN, OUTAGES
+from federation.hub.telemetry.step_events import STATUS_AGGREGATED, refer_to_template, tell_step
 from federation.hub.work_index import WorkIndex
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.membership.cluster_status import is_member_silent
@@ -26,10 +27,10 @@ from federation.objects.resources import HeldWork
 from federation.propagation.aggregation import (
     change_binding_status,
     change_template_status,
+    has_ready_copy,
     says_fully_applied,
 )
 from federation.propagation.binding import key_of_binding, template_of
-from federation.propagation.outages import Outages, has_ready_copy
 from federation.propagation.status_rules import AddressRanges
 from federation.propagation.work_sync import APPLIED
 from reberth.cluster.kinds import Resource

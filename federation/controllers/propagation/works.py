@@ -10,7 +10,7 @@ from typing import Any
 from federation.api import WORK_API_VERSION, ResourceBinding
 from federation.hub.call_priority import Urgency
 from federation.hub.hub import Hub, refer_to
-from federation.hub.step_events import WORKS_WRITTEN, list_names, tell_step
+from federation.hub.telemetry.step_events import WORKS_WRITTEN, list_names, tell_step
 from federation.hub.work_index import WorkIndex
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources

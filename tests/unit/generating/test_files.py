@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from extender.server import metrics as of_extender
-from federation.hub import failover_metrics as of_failover
 from federation.hub import metrics as of_federation
-from federation.hub import rebalance_metrics as of_rebalancing
+from federation.hub.telemetry import failover_metrics as of_failover
+from federation.hub.telemetry import rebalance_metrics as of_rebalancing
 from generating.__main__ import main
 from generating.alerts import ALERTS, RUNBOOKS, Alert, write_alerts
 from generating.commented_settings import Undocumented, write_settings, write_value

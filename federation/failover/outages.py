@@ -1,32 +1,6 @@
 """For how long workloads have no ready pod in any cluster, as far as it was seen: a restart begins anew."""
 
-from collections.abc import Collection, Mapping
-
-from federation.api import ResourceBinding
-from federation.objects.health import number
 from federation.objects.names import Key
-from federation.objects.resources import HeldWork
-from federation.propagation.aggregation import read_status
-from reberth.cluster.pods.identity import group_of
-
-_READY = {
-    ("apps", "Deployment"): "readyReplicas",
-    ("apps", "StatefulSet"): "readyReplicas",
-    ("apps", "ReplicaSet"): "readyReplicas",
-    ("apps", "DaemonSet"): "numberReady",
-}
-
-
-def has_ready_copy(
-    binding: ResourceBinding, works: Mapping[str, HeldWork], silent: Collection[str]
-) -> bool | None:
-    """Tell whether pods of a workload are ready anywhere; None if it has none to be ready."""
-    resource = binding.spec.resource
-    field = _READY.get((group_of(resource.api_version), resource.kind))
-    if field is None or (binding.spec.replicas == 0 and field == "readyReplicas"):
-        return None
-    statuses = (read_status(work) for name, work in works.items() if name not in silent)
-    return any(isinstance(each, dict) and number(each, field) > 0 for each in statuses)
 
 
 class Outages:

@@ -14,29 +14,33 @@ from federation.propagation.binding import template_of
 from reberth.records import ObjectMeta, ObjectReference
 
 
-class Step(NamedTuple):
+class StepEvent(NamedTuple):
     reason: str
     note: str
     action: str
 
 
-POLICY_APPLIED = Step("ApplyPolicySucceed", "Claimed by {policy}.", "ApplyPolicy")
-DEPENDENCIES_FOUND = Step("GetDependenciesSucceed", "Depends on {needs}.", "GetDependencies")
-DEPENDENCY_PLACED = Step(
+POLICY_APPLIED = StepEvent("ApplyPolicySucceed", "Claimed by {policy}.", "ApplyPolicy")
+DEPENDENCIES_FOUND = StepEvent("GetDependenciesSucceed", "Depends on {needs}.", "GetDependencies")
+DEPENDENCY_PLACED = StepEvent(
     "SyncScheduleResultToDependenciesSucceed", "{need} follows it to its clusters.", "SyncScheduleResult"
 )
-WORKS_WRITTEN = Step("SyncWorkSucceed", "Wrote its Works for {clusters}.", "SyncWork")
-COPY_APPLIED = Step("SyncSucceed", "Applied {copy} in cluster {cluster}.", "Sync")
-STATUS_AGGREGATED = Step(
+WORKS_WRITTEN = StepEvent("SyncWorkSucceed", "Wrote its Works for {clusters}.", "SyncWork")
+COPY_APPLIED = StepEvent("SyncSucceed", "Applied {copy} in cluster {cluster}.", "Sync")
+STATUS_AGGREGATED = StepEvent(
     "AggregateStatusSucceed",
     "Applied in all clusters; the statuses are summed up.",
     "AggregateStatus",
 )
-SPACE_CREATED = Step("CreateExecutionSpaceSucceed", "Created namespace {namespace}.", "CreateExecutionSpace")
-SPACE_REMOVED = Step("RemoveExecutionSpaceSucceed", "Removed namespace {namespace}.", "RemoveExecutionSpace")
+SPACE_CREATED = StepEvent(
+    "CreateExecutionSpaceSucceed", "Created namespace {namespace}.", "CreateExecutionSpace"
+)
+SPACE_REMOVED = StepEvent(
+    "RemoveExecutionSpaceSucceed", "Removed namespace {namespace}.", "RemoveExecutionSpace"
+)
 
 
-def tell_step(hub: Hub, step: Step, *regarding: ObjectReference, **words: object) -> None:
+def tell_step(hub: Hub, step: StepEvent, *regarding: ObjectReference, **words: object) -> None:
     """Record an Event on each of these objects."""
     note = step.note.format(**words)
     for one in regarding:
