@@ -1,5 +1,7 @@
 """The federation's process: caches of the hub, leader election, and the controllers.
 
+It does not start to work beside Karmada's own controllers, unless the settings say so.
+
 The caches are kept up to date while another process leads, so that a failover needs no list. A process that
 loses its lease exits and must be restarted. SIGTERM stops the controllers and releases the lease.
 """
@@ -31,6 +33,7 @@ from federation.controllers.rebalancing.handovers import HandoversController
 from federation.controllers.rebalancing.rebalancer import RebalancerController, decide_later
 from federation.failover.eviction_causes import EvictionCauses
 from federation.hub.hub import Controller, Hub
+from federation.hub.karmada_leases import KarmadaWatch
 from federation.hub.kind_catalog import KindCatalog
 from federation.hub.object_api import ObjectApi
 from federation.hub.sessions import Sessions
@@ -85,6 +88,7 @@ class Federation:
         self._catalog = KindCatalog()
         self._role = "starting"
         self._mirror: Mirror | None = None
+        self._karmada: KarmadaWatch | None = None
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Run until `stopping` is set. Raises LeaseLost, or a ConfigurationError at the start."""
@@ -92,7 +96,10 @@ class Federation:
         async with AsyncExitStack() as stack:
             enter = stack.enter_async_context
             checks = {"mirror": self._check_readiness}
-            await enter(Server(settings.server, checks=checks, liveness=self._find_deafness))
+            server = Server(
+                settings.server, checks=checks, liveness=self._find_deafness, remarks=self._list_remarks
+            )
+            await enter(server)
             api = await enter(ObjectApi(self._access, settings.api))
             self._mirror = mirror = await enter(mirroring(api, self._cache, _HUB, settings=settings.watch))
             events = await enter(ObjectApi(self._access, settings.events))
@@ -102,6 +109,7 @@ class Federation:
             # The lease has its own client: its renewal must not wait for a burst of other calls.
             lease = await enter(Api(self._access))
             hub = Hub(api, self._cache, recorder, time.time, self._catalog)
+            self._karmada = KarmadaWatch(lease, settings.karmada)
             held = leading(lease, settings.lease, identity=identity)
             await _run_unless(stopping, self._lead(held, hub, mirror))
             log.info("stopping")
@@ -116,6 +124,9 @@ class Federation:
         await mirror.synced(*(each.name for each in _HUB if each not in resources.TEMPLATES))
         for resource in resources.TEMPLATES:
             await mirror.watchers[resource.name].answered()
+        if self._karmada is not None:
+            self._role = "checking"
+            await self._karmada.wait()
         self._role = "waiting"
         log.info("caches synced, waiting for the lease")
         async with lease as leadership:
@@ -128,6 +139,8 @@ class Federation:
 
     async def _work(self, hub: Hub) -> None:
         async with self._controllers(hub) as controllers, asyncio.TaskGroup() as group:
+            if self._karmada is not None:
+                group.create_task(self._karmada.watch())
             for controller in controllers:
                 group.create_task(controller.run())
 
@@ -187,9 +200,21 @@ class Federation:
     def _find_deafness(self) -> str | None:
         return self._mirror.find_deafness() if self._mirror else None
 
+    def _list_remarks(self) -> list[str]:
+        return [_describe_karmada(self._karmada)] if self._karmada and self._karmada.problem else []
+
     def _check_readiness(self) -> str | None:
         """A process that waits for the lease is as ready as the leader."""
-        return None if self._role != "starting" else "the caches of the hub are not synced yet"
+        if self._role == "starting":
+            return "the caches of the hub are not synced yet"
+        if self._role == "checking" and self._karmada is not None:
+            return _describe_karmada(self._karmada)
+        return None
+
+
+def _describe_karmada(karmada: KarmadaWatch) -> str:
+    found = karmada.problem
+    return f"Karmada's controllers run on this hub: {found}" if found else "looking for Karmada's controllers"
 
 
 async def _run_unless(stopping: asyncio.Event, work: Any) -> None:  # noqa: ANN401 - a coroutine

@@ -12,6 +12,7 @@ from federation.controllers.propagation.statuses import StatusSettings
 from federation.controllers.propagation.works import WorkSettings
 from federation.controllers.rebalancing.failback import FailbackSettings
 from federation.controllers.rebalancing.rebalancer import RebalancerSettings
+from federation.hub.karmada_leases import KarmadaSettings
 from federation.hub.sessions import SessionSettings
 from federation.hub.workqueue import QueueSettings
 from reberth.client.api import ApiSettings
@@ -63,6 +64,7 @@ class FederationSettings(Section, frozen=True):
     events: EventApiSettings = EventApiSettings()
     watch: WatchSettings = WatchSettings()
     lease: FederationLease = FederationLease()
+    karmada: KarmadaSettings = KarmadaSettings()
     server: FederationServer = FederationServer()
     log: LogSettings = LogSettings()
     sessions: SessionSettings = SessionSettings()

@@ -229,6 +229,43 @@ ALERTS = (
         "Check whether the hub is cut off. After members.brake.longest they count as lost.",
     ),
     Alert(
+        "ReberthWorkloadsDown",
+        f"max {by()} (reberth_federation_workloads_without_ready_copy) > 0",
+        "5m",
+        "{{ $value }} workloads have no ready pod in any cluster of which anything is heard",
+        "aggregatedStatus of their bindings shows each copy, the condition Scheduled why there is no other.",
+        "critical",
+    ),
+    Alert(
+        "ReberthMemberSilent",
+        f"max {by('member')} (reberth_federation_member_word_age_seconds) > 300",
+        "0m",
+        "Nothing has been heard of member {{ $labels.member }} for {{ $value | humanizeDuration }}",
+        "The condition Ready of its Cluster says why. Its workloads leave if taintLostMembersAfter is set.",
+    ),
+    Alert(
+        "ReberthEvictionTimedOut",
+        f'sum {by("cause")} (increase(reberth_federation_evictions_total{{outcome="timedOut"}}[1h])) > 0',
+        "0m",
+        "{{ $value | humanize }} old copies went before the new ones were ready ({{ $labels.cause }})",
+        "The Events EvictWorkloadFromClusterSucceed name them. Check the pods in the new clusters.",
+    ),
+    Alert(
+        "ReberthOneMemberTwice",
+        f'max {by()} (reberth_federation_clusters{{state="sameMember"}}) > 0',
+        "0m",
+        "{{ $value }} Clusters lead to the same API server as another Cluster",
+        "Their condition Ready names the other one. Delete the second, or correct its apiEndpoint.",
+    ),
+    Alert(
+        "ReberthFederationBesideKarmada",
+        f"max {by('lease')} (reberth_federation_karmada_running) > 0",
+        "0m",
+        "{{ $labels.lease }} runs on the hub of this federation",
+        "Both write the same objects. Stop Karmada's controllers, or switch off what runs on both sides.",
+        "critical",
+    ),
+    Alert(
         "ReberthRebalanceStuck",
         f"max {by('reason')} (reberth_federation_rebalance_waiting_workloads"
         '{reason=~"BindingUnreadable|Scheduler|Unschedulable"}) > 0',

@@ -1,9 +1,76 @@
-"""The dashboard of the federation: rebalancing of replicas between clusters."""
+"""The dashboard of the federation: clusters, failover, and rebalancing of replicas between clusters."""
 
 from generating.panels import Dashboard, Panel, Query, Row
 from generating.promql import write_increase, write_quantile, write_total
 
+_ALL = "reberth_federation_"
 _OF = "reberth_federation_rebalance_"
+
+FAILOVER = Row(
+    "Clusters and failover",
+    (
+        Panel(
+            "Clusters",
+            "stat",
+            "Clusters by their state. Those that are not ready get no new workloads.",
+            (Query(write_total(f"{_ALL}clusters", "state"), "{{state}}"),),
+            width=8,
+            height=5,
+        ),
+        Panel(
+            "Without a ready copy",
+            "stat",
+            "Workloads that had ready pods and have none now, in no cluster of which anything is heard.",
+            (Query(write_total(f"{_ALL}workloads_without_ready_copy")),),
+            width=4,
+            height=5,
+            steps=(("green", None), ("red", 1.0)),
+        ),
+        Panel(
+            "Longest without one",
+            "stat",
+            "Time for which the worst of these workloads has had no ready pod.",
+            (Query(f"max({_ALL}longest_without_ready_copy_seconds)"),),
+            unit="s",
+            width=4,
+            height=5,
+            steps=(("green", None), ("red", 60.0)),
+        ),
+        Panel(
+            "Evictions under way",
+            "stat",
+            "Workloads that leave a cluster and whose old copy is still there.",
+            (Query(write_total(f"{_ALL}evictions_under_way", "cause"), "{{cause}}"),),
+            width=8,
+            height=5,
+        ),
+        Panel(
+            "Evictions",
+            "timeseries",
+            "Evictions that have ended: because the new copies were ready, the time was over, by hand,"
+            " or because their cause was gone.",
+            (Query(write_increase("cause, outcome", f"{_ALL}evictions_total"), "{{cause}}: {{outcome}}"),),
+            stacked=True,
+        ),
+        Panel(
+            "Time without a ready copy",
+            "timeseries",
+            "For how long workloads had no ready pod in any cluster, until they had one again.",
+            (
+                Query(write_quantile(0.5, f"{_ALL}outage_seconds"), "p50", "perhaps"),
+                Query(write_quantile(0.95, f"{_ALL}outage_seconds"), "p95", "perhaps"),
+            ),
+            unit="s",
+        ),
+        Panel(
+            "Age of each member's word",
+            "timeseries",
+            "Time since a member answered a probe. What it said before may not be true any more.",
+            (Query(f"max by (member) ({_ALL}member_word_age_seconds)", "{{member}}"),),
+            unit="s",
+        ),
+    ),
+)
 
 REBALANCING = Row(
     "Rebalancing",
@@ -93,7 +160,8 @@ REBALANCING = Row(
 FEDERATION_DASHBOARD = Dashboard(
     "Reberth: federation",
     "reberth-federation",
-    "Rebalancing of replicas between clusters: what triggered it, its results, and what it waits for.",
-    (REBALANCING,),
+    "The clusters and what happens when they fail; rebalancing of replicas between them: what triggered it,"
+    " its results, and what it waits for.",
+    (FAILOVER, REBALANCING),
     f"{_OF}waiting_workloads",
 )

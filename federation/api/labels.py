@@ -12,3 +12,6 @@ LABELS: Mapping[str, str] = {
     "ClusterResourceBinding": "clusterresourcebinding.karmada.io/permanent-id",
     "Work": "work.karmada.io/permanent-id",
 }
+
+SCHEDULABLE: tuple[str, ...] = (*(LABELS[kind] for kind in POLICY_KINDS), "binding.karmada.io/managed-by")
+"""One of these labels is on every binding that is scheduled: a policy has claimed it, or a program."""

@@ -13,6 +13,8 @@ from reberth.records import ObjectMeta, Record
 APPS_API_VERSION = "apps.karmada.io/v1alpha1"
 BINDING_NOT_FOUND = "ReferencedBindingNotFound"
 NOT_READY_IN_TIME = "NotReadyInTime"
+NOT_SCHEDULED = "NotScheduled"
+"""No scheduler looks at the binding: it only follows others, or no policy selects its object any more."""
 
 
 class RebalancedWorkload(Record, frozen=True):

@@ -58,6 +58,8 @@ class Assessment(NamedTuple):
     clusters: tuple[TargetCluster, ...]
     due: float | None
     lost: tuple[str, ...] = ()
+    is_replaced: bool = False
+    """Every new copy is healthy. Otherwise tasks have ended because their time was over, or by hand."""
 
 
 def make_task(
@@ -68,7 +70,7 @@ def make_task(
     `failover.cluster` of the policy sets the purge mode and which state the replacement takes over.
     """
     target = next((each for each in binding.spec.clusters or () if each.name == cluster), None)
-    if target is None or any(task.from_cluster == cluster for task in _tasks(binding)):
+    if target is None or is_evicted(binding, cluster):
         return None
     failover = binding.spec.failover.cluster if binding.spec.failover else None
     state = read_state(binding, cluster)
@@ -117,6 +119,7 @@ def review_tasks(
             default=None,
         ),
         tuple(each.from_cluster for each in kept if _holds_back(each, binding, ready)),
+        is_replaced,
     )
 
 
@@ -179,6 +182,11 @@ def concerns(binding: ResourceBinding, cluster: str) -> bool:
     targets = {each.name for each in binding.spec.clusters or ()}
     leaving = {task.from_cluster for task in _tasks(binding) if not task.suppress_deletion}
     return binding.spec.placement is not None and cluster in targets | leaving
+
+
+def is_evicted(binding: ResourceBinding, cluster: str) -> bool:
+    """Tell whether the eviction of a workload from a cluster has begun."""
+    return any(task.from_cluster == cluster for task in _tasks(binding))
 
 
 def _tasks(binding: ResourceBinding) -> Tasks:

@@ -60,6 +60,12 @@ LOSS_BRAKE = Gauge(
     "1 while so many members seem to be lost that nobody is driven out of any.",
     registry=REGISTRY,
 )
+KARMADA_RUNNING = Gauge(
+    "reberth_federation_karmada_running",
+    "1 while this controller of Karmada renews its lease on the hub: it writes the same objects.",
+    ("lease",),
+    registry=REGISTRY,
+)
 TOKEN_ISSUED = Gauge(
     "reberth_federation_member_token_issued_seconds",
     "When the token of a member was issued, in seconds since the epoch; 0 if it never expires.",

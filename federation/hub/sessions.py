@@ -1,13 +1,14 @@
 """Sessions with the members: for each Cluster a client, and a cache of its objects, nodes and pods.
 
 A session is reopened when the Cluster or its Secret has changed. If it cannot be opened, the reason is kept
-for the condition Ready; other members are not affected.
+for the condition Ready; other members are not affected. There is none with a member that another Cluster
+stands for already.
 """
 
 import asyncio
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from federation.api import CLUSTER_API_VERSION, Cluster
 from federation.hub.dynamic_mirror import mirror_learned_kinds
 from federation.hub.hub import Hub
+from federation.hub.member_identities import MemberIdentities, SameMember
 from federation.hub.object_api import ObjectApi
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.membership.kubeconfig import MemberLogin, write_kubeconfig
@@ -30,7 +32,7 @@ from reberth.cluster.kinds import NODES, PODS, Kind, Resource
 from reberth.runtime.faults import FAULTS
 from reberth.runtime.logs import Log
 from reberth.values.duration import Duration
-from reberth.values.errors import ConfigurationError, ReberthError
+from reberth.values.errors import ApiError, ConfigurationError, ReberthError
 from reberth.values.refusal import describe_fault
 
 log = Log(__name__)
@@ -40,6 +42,9 @@ _VERSION = (1, 36)
 PUSH = "Push"
 _OPEN_AGAIN = 5.0
 """Seconds until a session that broke is opened again."""
+_IDENTIFIED_WITHIN = 2.0
+"""Seconds for which a session waits for the member to tell who it is, before it is shown as open."""
+_IDENTIFY_AGAIN = 1.0
 _OURS = {"labelSelector": f"{MANAGED}=true"}
 """The copies. A member may have any number of other objects, of any size; they do not concern us."""
 
@@ -82,6 +87,7 @@ class Sessions:
 
     def __init__(self, hub: Hub, settings: SessionSettings) -> None:
         self.problems: dict[str, str] = {}
+        self.identities = MemberIdentities(hub)
         self._hub = hub
         self._settings = settings
         self._queue = WorkQueue("sessions", self._reconcile, settings)
@@ -102,7 +108,10 @@ class Sessions:
         return list(self._open.values())
 
     def is_usable(self, cluster: str) -> bool:
-        """Tell whether the member's cache is synced, and its last probe was answered."""
+        """Tell whether the member's cache is synced, and its last probe was answered.
+
+        Before that the member has told who it is.
+        """
         session = self._open.get(cluster)
         return session is not None and session.listed.is_set() and cluster not in self._unresponsive
 
@@ -133,12 +142,14 @@ class Sessions:
         cluster = self._hub.find(resources.CLUSTERS, "", key.name)
         if cluster is None or cluster.spec.sync_mode != PUSH:
             await self._close(key.name)
+            self._free_member(key.name)
             return None
         try:
             login = await self._read_login(cluster)
         except ReberthError as error:
             self._report(key.name, str(error))
             return self._settings.longest_pause if isinstance(error, ConfigurationError) else 1.0
+        await self._check_identity(key.name)
         known = self._logins.get(key.name)
         if known is None or known.connection != login.connection or self._tasks[key.name].done():
             await self._close(key.name)
@@ -147,6 +158,32 @@ class Sessions:
         elif known != login:
             await self._change_token(key.name, login)
         return self._settings.look_at_secret_every
+
+    def _free_member(self, name: str) -> None:
+        """Another Cluster may stand for the member of one that is gone."""
+        owners = self.identities.owners
+        owners.pop(name, None)
+        for other in [each for each, owner in owners.items() if owner == name]:
+            self._queue.add(Key(CLUSTER_API_VERSION, "Cluster", "", other))
+
+    async def _check_identity(self, name: str) -> None:
+        """Close the session if the member is another one by now, or if another Cluster stands for it."""
+        session = self._open.get(name)
+        if session is None or self.identities.of(name) is None:
+            return
+        every = self._settings.look_at_secret_every / 2
+        try:
+            async with asyncio.timeout(_IDENTIFIED_WITHIN):
+                has_changed = await self.identities.has_changed(name, session.api, every=every)
+            self.identities.check(name)
+        except TimeoutError:
+            return
+        except SameMember as error:
+            self._report(name, str(error))
+            has_changed = True
+        if has_changed:
+            log.warning("session closed: the member is another one than it was", cluster=name)
+            await self._close(name)
 
     async def _change_token(self, name: str, login: MemberLogin) -> None:
         """Take a new token up; the caches and their watches go on."""
@@ -167,16 +204,21 @@ class Sessions:
         task = self._tasks.pop(name, None)
         self._logins.pop(name, None)
         self._open.pop(name, None)
+        self.identities.forget(name)
         if task is not None:
             task.cancel()
             await asyncio.wait([task])
 
     async def _serve(self, name: str, kubeconfig: bytes) -> None:
         """Keep one member's cache up to date until cancelled, or until the kubeconfig does not work."""
+        again = _OPEN_AGAIN
         try:
             with _written(kubeconfig) as path:
                 self._files[name] = path
                 await self._mirror(name, str(path))
+        except SameMember as error:
+            again = self._settings.look_at_secret_every
+            self._report(name, str(error))
         except ConfigurationError as error:
             self._report(name, str(error))
         except Exception as error:  # noqa: BLE001 - it is about this member alone, and is logged
@@ -187,13 +229,17 @@ class Sessions:
             if self._tasks.get(name) is asyncio.current_task():
                 # It broke by itself: a session that is shown as open would be used, and is closed inside.
                 self._open.pop(name, None)
-                self._queue.add_later(Key(CLUSTER_API_VERSION, "Cluster", "", name), _OPEN_AGAIN)
+                self.identities.forget(name)
+                self._queue.add_later(Key(CLUSTER_API_VERSION, "Cluster", "", name), again)
 
     async def _mirror(self, name: str, path: str) -> None:
         cache = NotifyingCache(lambda kind, record: self._on_change(name, kind, record), version=_VERSION)
         async with ObjectApi(Access(path, is_followed=False), self._settings.api) as api:
             api.leadership = self._hub.api.leadership
             session = Session(api, cache, asyncio.Event())
+            with suppress(ApiError, TimeoutError):  # one that cannot be reached is shown as such
+                async with asyncio.timeout(_IDENTIFIED_WITHIN):
+                    await self.identities.learn(name, api)
             self.problems.pop(name, None)
             self._open[name] = session
             watch = self._settings.watch
@@ -205,6 +251,7 @@ class Sessions:
             ):
                 for watcher in (*ours.watchers.values(), *room.watchers.values()):
                     await watcher.answered()
+                await self._identify(name, api)
                 session.listed.set()
                 log.info("member caches synced", cluster=name)
                 self._announce(name, None)
@@ -217,6 +264,14 @@ class Sessions:
                     listed=lambda: self._announce(name, None),
                     server=name,
                 )
+
+    async def _identify(self, name: str, api: ObjectApi) -> None:
+        """Wait until the member has told who it is. Raises SameMember."""
+        while self.identities.of(name) is None:
+            try:
+                await self.identities.learn(name, api)
+            except ApiError:
+                await asyncio.sleep(_IDENTIFY_AGAIN)
 
     def _on_change(self, name: str, kind: Kind[Any, Any], record: Any) -> None:  # noqa: ANN401 - a record of the kind
         if kind.record is ResourceTemplate:

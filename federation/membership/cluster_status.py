@@ -29,6 +29,16 @@ NOT_USABLE = "StatusCollectionFailed"
 
 It is told apart from an unreachable member: a bad Secret must not evict the workloads of a healthy member.
 """
+SAME_MEMBER = "SameMemberAsAnotherCluster"
+"""Another Cluster stands for the same API server; this one is not used."""
+_READY_STATE, _LEAVING, _UNKNOWN = "ready", "leaving", "unknown"
+_STATES = {
+    NOT_HEALTHY: "unhealthy",
+    NOT_REACHABLE: "unreachable",
+    NOT_USABLE: "unusable",
+    SAME_MEMBER: "sameMember",
+}
+STATES = (_READY_STATE, *_STATES.values(), _LEAVING, _UNKNOWN)
 # What the definition of a Cluster allows: a status beyond it would be refused as a whole.
 MOST_GROUP_VERSIONS = MOST_KINDS = 4096
 MOST_RESOURCES = 1024
@@ -166,6 +176,24 @@ def is_member_ready(cluster: Cluster) -> bool:
     """Tell whether a member is Ready, so that what it said last of its copies counts."""
     ready = find_condition(cluster.status.conditions, READY)
     return ready is not None and ready.status == "True"
+
+
+def is_member_silent(cluster: Cluster) -> bool:
+    """Tell whether nothing is heard of a member any more, so that nobody knows whether its copies run."""
+    ready = find_condition(cluster.status.conditions, READY)
+    if ready is None or ready.status == "True":
+        return False
+    return ready.status == "Unknown" or ready.reason in {NOT_REACHABLE, NOT_USABLE, SAME_MEMBER}
+
+
+def name_state(cluster: Cluster) -> str:
+    """Return the state of a Cluster in one word."""
+    if cluster.metadata.deletion_timestamp is not None:
+        return _LEAVING
+    ready = find_condition(cluster.status.conditions, READY)
+    if ready is None:
+        return _UNKNOWN
+    return _READY_STATE if ready.status == "True" else _STATES.get(ready.reason or "", _UNKNOWN)
 
 
 def _differ(had: Any, value: Any) -> bool:  # noqa: ANN401 - any JSON

@@ -1,19 +1,27 @@
 """Aggregated status: from the copies in the clusters to the binding and to the resource template."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
 
 from federation.api import AggregatedStatus, ResourceBinding
+from federation.objects.any_json import number
 from federation.objects.conditions import find_condition, put_condition
 from federation.objects.health import UNKNOWN
 from federation.objects.names import Key
 from federation.objects.resources import HeldWork
 from federation.objects.template import Object, ResourceTemplate
-from federation.propagation.status_rules import NO_RANGES, AddressRanges, Copies, sum_status
+from federation.propagation.status_rules import (
+    NO_RANGES,
+    AddressRanges,
+    Copies,
+    forget_readiness,
+    sum_status,
+)
 from federation.propagation.work_sync import APPLIED
 from federation.propagation.works import targets_of
+from reberth.cluster.pods.identity import group_of
 from reberth.records import Condition
 from reberth.values.text_limits import cut
 
@@ -21,13 +29,23 @@ FULLY_APPLIED = "FullyApplied"
 _SUCCESS = ("FullyAppliedSuccess", "All works have been successfully applied")
 _FAILURE = ("FullyAppliedFailed", "Failed to apply all works, see status.aggregatedStatus for details")
 
+_READY_COUNTS = {
+    ("apps", "Deployment"): "readyReplicas",
+    ("apps", "StatefulSet"): "readyReplicas",
+    ("apps", "ReplicaSet"): "readyReplicas",
+    ("apps", "DaemonSet"): "numberReady",
+}
+
 
 def change_binding_status(
-    binding: ResourceBinding, works: Mapping[str, HeldWork], *, now: float
+    binding: ResourceBinding, works: Mapping[str, HeldWork], *, now: float, silent: Collection[str] = ()
 ) -> Object | None:
-    """Return the merge patch of aggregatedStatus and FullyApplied; None if nothing changes."""
+    """Return the merge patch of aggregatedStatus and FullyApplied; None if nothing changes.
+
+    Copies in members that are `silent` keep the status that was reported last; their health is Unknown.
+    """
     status: Object = {}
-    aggregated = [_describe(name, works[name]) for name in sorted(works)]
+    aggregated = [_describe(name, works[name], is_silent=name in silent) for name in sorted(works)]
     if aggregated != [_read(each) for each in binding.status.aggregated_status or ()]:
         status["aggregatedStatus"] = aggregated
     if conditions := _change_conditions(binding, works, now):
@@ -44,12 +62,17 @@ def change_template_status(
     works: Mapping[str, HeldWork],
     *,
     ranges: AddressRanges = NO_RANGES,
+    silent: Collection[str] = (),
 ) -> Object | None:
     """Return the merge patch of a template's status; None if nothing changes or the kind has no rule.
 
     The uid is its precondition: a template that was made anew does not get the status of the one before.
     """
-    found = {name: status for name, work in works.items() if isinstance(status := _status_of(work), dict)}
+    found = {
+        name: forget_readiness(key.kind, status) if name in silent else status
+        for name, work in works.items()
+        if isinstance(status := read_status(work), dict)
+    }
     copies = Copies(found, is_whole=targets_of(binding).keys() <= found.keys(), ranges=ranges)
     had = template.part("status")
     status = sum_status(
@@ -74,21 +97,27 @@ def _change_conditions(
     return put_condition(binding.status.conditions, wanted, now=now)
 
 
+def says_fully_applied(change: Object) -> bool:
+    """Tell whether a patch of a binding's status turns FullyApplied to True."""
+    conditions = change["status"].get("conditions") or ()
+    return any((each["type"], each["status"]) == (FULLY_APPLIED, "True") for each in conditions)
+
+
 def is_applied(work: HeldWork) -> bool:
     condition = find_condition(work.status.conditions, APPLIED)
     return condition is not None and condition.status == "True"
 
 
-def _describe(cluster: str, work: HeldWork) -> Object:
+def _describe(cluster: str, work: HeldWork, *, is_silent: bool = False) -> Object:
     condition = find_condition(work.status.conditions, APPLIED)
     described: Object = {"clusterName": cluster, "applied": is_applied(work)}
     if condition and condition.status != "True":
         described["appliedMessage"] = cut(condition.message or "")
-    status = _status_of(work)
+    status = read_status(work)
     if isinstance(status, dict):
         described["status"] = status
     health = next((each.health for each in work.status.manifest_statuses or ()), "")
-    return {**described, "health": health or UNKNOWN}
+    return {**described, "health": UNKNOWN if is_silent else health or UNKNOWN}
 
 
 def read_copies(works: Mapping[str, HeldWork]) -> tuple[AggregatedStatus, ...]:
@@ -101,6 +130,19 @@ def _read(had: AggregatedStatus) -> Object:
     return {"applied": False, **msgspec.json.decode(msgspec.json.encode(had))}
 
 
-def _status_of(work: HeldWork) -> Any:  # noqa: ANN401 - any JSON
+def read_status(work: HeldWork) -> Any:  # noqa: ANN401 - any JSON
+    """Return the status that the member reported of the first object of a Work."""
     raw = next((each.status for each in work.status.manifest_statuses or ()), msgspec.Raw())
     return msgspec.json.decode(raw) if bytes(raw) else None
+
+
+def has_ready_copy(
+    binding: ResourceBinding, works: Mapping[str, HeldWork], silent: Collection[str]
+) -> bool | None:
+    """Tell whether pods of a workload are ready anywhere; None if it has none to be ready."""
+    resource = binding.spec.resource
+    field = _READY_COUNTS.get((group_of(resource.api_version), resource.kind))
+    if field is None or (binding.spec.replicas == 0 and field == "readyReplicas"):
+        return None
+    statuses = (read_status(work) for name, work in works.items() if name not in silent)
+    return any(isinstance(each, dict) and number(each, field) > 0 for each in statuses)

@@ -16,12 +16,11 @@ from federation.api import (
     ResourceBinding,
     TargetCluster,
 )
-from federation.api.labels import LABELS
+from federation.api.labels import SCHEDULABLE
 from federation.failover.eviction_tasks import add_tasks_for_leaving
 from federation.objects.conditions import find_condition, put_condition
 from federation.objects.template import Object
 from federation.propagation.binding import is_divided
-from federation.propagation.policy_match import CLUSTER_POLICY, POLICY
 from federation.propagation.schedule_note import write_note
 from federation.rebalancing.handover import set_timeout, write_handover
 from federation.scheduling import Decision, Reason
@@ -34,8 +33,6 @@ from reberth.values.timestamp import write_time
 
 SUCCEEDED, FAILED, UNKNOWN = "ScheduleBindingSucceed", "ScheduleBindingFailed", "UnknownCluster"
 _SUCCESS_TEXT = "Binding has been scheduled successfully."
-_MANAGED_BY = "binding.karmada.io/managed-by"
-_OURS = (LABELS[POLICY], LABELS[CLUSTER_POLICY], _MANAGED_BY)
 
 
 class BindingEvent(NamedTuple):
@@ -52,7 +49,7 @@ def is_scheduled_by_us(binding: ResourceBinding) -> bool:
     return (
         binding.metadata.deletion_timestamp is None
         and (binding.spec.scheduler_name or DEFAULT_SCHEDULER) == DEFAULT_SCHEDULER
-        and any(label in labels for label in _OURS)
+        and any(label in labels for label in SCHEDULABLE)
     )
 
 

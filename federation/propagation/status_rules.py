@@ -37,6 +37,17 @@ _COUNTS: dict[tuple[str, str], tuple[str, ...]] = {
         "expectedPods",
     ),
 }
+# What is said of pods that run and are ready, and how many others there are then.
+_READY = (
+    "readyReplicas",
+    "availableReplicas",
+    "numberReady",
+    "numberAvailable",
+    "currentHealthy",
+    "disruptionsAllowed",
+    "ready",
+)
+_NOT_READY = {"unavailableReplicas": "replicas", "numberUnavailable": "desiredNumberScheduled"}
 # The API server requires these fields, even if they are 0.
 _DEMANDED = {
     "StatefulSet": ("replicas", "availableReplicas"),
@@ -68,6 +79,15 @@ class Copies(NamedTuple):
     @property
     def statuses(self) -> list[Object]:
         return [self.by_cluster[name] for name in sorted(self.by_cluster)]
+
+
+def forget_readiness(kind: str, status: Object) -> Object:
+    """Return the last status of a copy in a member that is silent: nobody knows whether its pods run."""
+    unknown: Object = {name: 0 for name in _READY if name in status}
+    unknown |= {name: status[of] for name, of in _NOT_READY.items() if of in status}
+    if kind == "Pod" and status.get("phase") in {"Pending", "Running"}:
+        unknown["phase"] = "Unknown"
+    return {**status, **unknown}
 
 
 def tells_generations(group: str, kind: str) -> bool:

@@ -12,7 +12,8 @@ from federation.api import (
     RebalanceResult,
     ResourceBinding,
 )
-from federation.api.rebalancers import BINDING_NOT_FOUND, NOT_READY_IN_TIME
+from federation.api.labels import SCHEDULABLE
+from federation.api.rebalancers import BINDING_NOT_FOUND, NOT_READY_IN_TIME, NOT_SCHEDULED
 from federation.rebalancing.handover import last_return
 from federation.rebalancing.replicas import count_all, count_moved, is_ready, write_replicas
 from federation.rebalancing.triggers import choose_trigger, is_scheduled, is_triggered
@@ -27,6 +28,8 @@ class WaitingFor(StrEnum):
 
     BINDING = "BindingNotFound"
     UNREADABLE = "BindingUnreadable"
+    POLICY = "NoPolicy"
+    OTHERS = "FollowsOthers"
     BUDGET = "Budget"
     SUSPENDED = "Suspended"
     OTHER_SCHEDULER = "OtherScheduler"
@@ -37,6 +40,8 @@ class WaitingFor(StrEnum):
 
 _TEXTS = {
     WaitingFor.BINDING: "No binding found; the workload is rebalanced as soon as it has one.",
+    WaitingFor.POLICY: "No policy propagates it any more; it is rebalanced as soon as one does.",
+    WaitingFor.OTHERS: "It follows the workloads that require it; rebalance those instead.",
     WaitingFor.BUDGET: "Waiting until fewer replicas are moving.",
     WaitingFor.SUSPENDED: "Scheduling is suspended.",
     WaitingFor.SCHEDULER: "Waiting for the scheduler.",
@@ -67,8 +72,9 @@ def update_entry(entry: ObservedWorkload, binding: ResourceBinding | None) -> Ob
         return entry if binding is None or entry.health != PROGRESSING else _look_at_health(entry, binding)
     if entry.reason == NOT_READY_IN_TIME:
         return entry
-    if binding is None:
-        return _miss(entry)
+    lack = _find_lack(binding)
+    if binding is None or lack is not None:
+        return _fail(entry, lack or WaitingFor.BINDING)
     trigger = trigger_of(entry)
     if trigger is None or (is_scheduled(binding, trigger) and not is_triggered(binding, trigger)):
         return ObservedWorkload(entry.workload)  # also if the scheduler ran before the trigger was written
@@ -94,7 +100,8 @@ def find_waiting(entry: ObservedWorkload, binding: ResourceBinding | None) -> Wa
         return None
     if binding is None:
         return WaitingFor.BINDING if entry.result is RebalanceResult.FAILED else WaitingFor.UNREADABLE
-    return WaitingFor.BUDGET if entry.triggered_at is None else _find_obstacle(binding)[0]
+    waiting = WaitingFor.BUDGET if entry.triggered_at is None else _find_obstacle(binding)[0]
+    return _find_lack(binding) or waiting
 
 
 def describe(waiting: WaitingFor, detail: str) -> str:
@@ -111,13 +118,20 @@ def count_moving(entry: ObservedWorkload, *, until: float, now: float) -> int:
     return count_moved(entry.origin or (), entry.to or ()) if is_under_way else 0
 
 
-def _miss(entry: ObservedWorkload) -> ObservedWorkload:
-    return ObservedWorkload(
-        entry.workload,
-        RebalanceResult.FAILED,
-        reason=BINDING_NOT_FOUND,
-        message=_TEXTS[WaitingFor.BINDING],
-    )
+def _fail(entry: ObservedWorkload, lack: WaitingFor) -> ObservedWorkload:
+    """Fail an entry for now: without a trigger time it is tried again as soon as nothing is lacking."""
+    reason = BINDING_NOT_FOUND if lack is WaitingFor.BINDING else NOT_SCHEDULED
+    return ObservedWorkload(entry.workload, RebalanceResult.FAILED, reason=reason, message=_TEXTS[lack])
+
+
+def _find_lack(binding: ResourceBinding | None) -> WaitingFor | None:
+    """Return why no scheduler will ever look at the workload as it is; None if one does."""
+    if binding is None:
+        return WaitingFor.BINDING
+    if binding.spec.placement is None and binding.spec.required_by:
+        return WaitingFor.OTHERS
+    labels = binding.metadata.labels or {}
+    return None if any(label in labels for label in SCHEDULABLE) else WaitingFor.POLICY
 
 
 def _succeed(entry: ObservedWorkload, binding: ResourceBinding) -> ObservedWorkload:

@@ -21,7 +21,6 @@ class Cause(StrEnum):
     REPLICAS = "the replicas of its clusters do not add up to spec.replicas"
     ALWAYS = "a workload that is not divided is rescheduled every time"
     EVICTED = "it is being evicted from one of its clusters"
-    LEAVING = "one of its clusters is being deleted"
     VANISHED = "one of its clusters does not exist any more"
     UNMATCHED = "one of its clusters does not match its placement any more"
     CLUSTER_REPORTED = "a cluster has reported its API resources since it was scheduled"
@@ -53,7 +52,6 @@ def _find_change(binding: ResourceBinding, demand: BindingDemand, fleet: Fleet) 
         Cause.ALWAYS: demand.strategy is Strategy.DUPLICATED or not demand.is_workload,
         Cause.REPLICAS: sum(demand.targets.values()) != demand.replicas,
         Cause.EVICTED: not demand.evicting.isdisjoint(demand.targets),
-        Cause.LEAVING: any(map(fleet.is_leaving, demand.targets)),
         Cause.VANISHED: any(name not in fleet.places for name in demand.targets),
         Cause.UNMATCHED: _is_unmatched(demand, fleet),
         Cause.CLUSTER_REPORTED: has_reported(binding, fleet),

@@ -1,7 +1,8 @@
 """Filter plugins: which clusters are feasible, and for each other one the reason of every plugin.
 
 The reasons are those of Karmada's conditions and Events. A cluster that already has the workload is not
-rejected for a missing API or a taint; in a fresh scheduling it is.
+rejected for its deletion, a missing API or a taint; in a fresh scheduling it is. What drives workloads out is
+an eviction task: tasks are made at a rate.
 """
 
 from collections import Counter
@@ -27,6 +28,7 @@ CLUSTER_EVICTION = "ClusterEviction"
 TERMINATION = "ClusterTermination"
 
 _PROPERTIES = {SpreadField.PROVIDER: "provider", SpreadField.REGION: "region", SpreadField.ZONE: "zones"}
+_PARDONED = {TERMINATION, API_ENABLEMENT, TAINT_TOLERATION}
 _EVICTING = "cluster(s) is in the process of eviction"
 
 
@@ -117,9 +119,7 @@ def _change(reasons: list[Reasons], place: int | None, change: Callable[[Reasons
 
 
 def _pardon(reasons: Reasons) -> Reasons:
-    return {
-        plugin: text for plugin, text in reasons.items() if plugin not in {API_ENABLEMENT, TAINT_TOLERATION}
-    }
+    return {plugin: text for plugin, text in reasons.items() if plugin not in _PARDONED}
 
 
 def _add_eviction(reasons: Reasons) -> Reasons:

@@ -141,10 +141,6 @@ class Fleet:
             self._estimates[request] = tuple(estimate(room, request) for room in self.rooms)
         return self._estimates[request]
 
-    def is_leaving(self, name: str) -> bool:
-        place = self.places.get(name)
-        return place is not None and self.members[place].is_leaving
-
 
 def _enter(cluster: Cluster, known: _MemberEntry | None) -> _MemberEntry:
     if known is not None and known.cluster is cluster:

@@ -25,6 +25,7 @@ from reberth.values.timestamp import write_micro_time
 
 NORMAL, WARNING = "Normal", "Warning"
 MOST_WAITING = 1000
+MOST_WAITING_FOR_MINOR = 50
 MOST_REMEMBERED = 4000
 
 _SERIES_LIFE = 360.0
@@ -100,8 +101,14 @@ class EventRecorder:
         action: str,
         kind: str = NORMAL,
         related: ObjectReference | None = None,
+        is_minor: bool = False,
     ) -> None:
-        """Record an Event: reason and action are a few words, the note is for people."""
+        """Record an Event: reason and action are a few words, the note is for people.
+
+        A minor one is left out where others wait that it would delay.
+        """
+        if is_minor and len(self._waiting) >= MOST_WAITING_FOR_MINOR:
+            return
         content = _EventContent(regarding, related, reason, note[:_LONGEST_NOTE], action, kind)
         series = self._continue(content, self._clock())
         if series.written and series.last < series.written_at + _SERIES_PAUSE:

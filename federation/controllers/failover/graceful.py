@@ -5,6 +5,7 @@ spec.clusters if a task is withdrawn because its cause is gone, and the conditio
 holds a new copy back. Asks failover/eviction_tasks and failover/eviction_causes.
 """
 
+from collections import Counter
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,12 +13,14 @@ from msgspec.structs import replace
 from federation.api import WORK_API_VERSION, AggregatedStatus, Cluster, GracefulEvictionTask, ResourceBinding
 from federation.failover.eviction_causes import EvictionCauses
 from federation.failover.eviction_tasks import (
+    Assessment,
     Patience,
     change_failover_condition,
     review_tasks,
     write_assessment,
 )
 from federation.hub.hub import Hub, refer_to
+from federation.hub.telemetry import failover_metrics as metrics
 from federation.hub.work_index import WorkIndex
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.membership.cluster_status import is_member_ready
@@ -47,13 +50,15 @@ class GracefulController:
         self._hub = hub
         self._index = index
         self._shapes: dict[str, object] = {}
+        self._causes_of: dict[Key, Counter[str]] = {}
+        self._under_way: Counter[str] = Counter()
         self._causes = causes
         self._settings = settings
         self._queue = WorkQueue("graceful", self._reconcile, settings)
 
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
-        if resource in resources.ALL_BINDINGS and record.spec.graceful_eviction_tasks:
-            self._queue.add(resources.key_of(resource, record))
+        if resource in resources.ALL_BINDINGS:
+            self._on_binding(resources.key_of(resource, record), record)
         elif resource is resources.WORKS and (key := binding_of(record.metadata, WORK_API_VERSION)):
             binding = self._hub.find_binding(key)
             if binding is not None and binding.spec.graceful_eviction_tasks:
@@ -64,6 +69,12 @@ class GracefulController:
             if self._shapes.get(name) != shape:
                 self._shapes[name] = shape
                 self._queue_evicted(name)
+
+    def _on_binding(self, key: Key, binding: ResourceBinding) -> None:
+        if binding.spec.graceful_eviction_tasks or key in self._causes_of:
+            self._count_tasks(key)
+        if binding.spec.graceful_eviction_tasks:
+            self._queue.add(key)
 
     async def run(self) -> None:
         await self._queue.run()
@@ -93,6 +104,7 @@ class GracefulController:
             binding = await self._hub.patch(resource, binding, change)
         if status := change_failover_condition(binding, found, now=now):
             await self._hub.patch(resource, binding, status, subresource="status")
+        self._count_ended(found)
         for task in found.ended:
             self._record(key, binding, _SUCCEEDED, f"Evict from cluster {task.from_cluster} succeed.")
         for task in found.withdrawn:
@@ -114,6 +126,25 @@ class GracefulController:
                 if one.metadata.deletion_timestamp is None or name not in targets
             }
         )
+
+    def _count_ended(self, found: Assessment) -> None:
+        for task in found.withdrawn:
+            metrics.EVICTIONS.labels(metrics.name_cause(task.reason), metrics.WITHDRAWN).inc()
+        for task in found.ended:
+            by_time = metrics.REPLACED if found.is_replaced else metrics.TIMED_OUT
+            outcome = metrics.ENDED_BY_HAND if task.suppress_deletion is False else by_time
+            metrics.EVICTIONS.labels(metrics.name_cause(task.reason), outcome).inc()
+
+    def _count_tasks(self, key: Key) -> None:
+        """Count the evictions that are under way, with those of a binding that has changed."""
+        binding = self._hub.find_binding(key)
+        tasks = binding.spec.graceful_eviction_tasks or () if binding else ()
+        self._under_way.subtract(self._causes_of.pop(key, Counter()))
+        if tasks:
+            self._causes_of[key] = Counter(metrics.name_cause(each.reason) for each in tasks)
+            self._under_way.update(self._causes_of[key])
+        for cause in metrics.CAUSES:
+            metrics.EVICTING.labels(cause).set(self._under_way[cause])
 
     def _record(self, key: Key, binding: ResourceBinding, reason: str, note: str) -> None:
         template = refer_to(template_of(binding), ObjectMeta(uid=binding.spec.resource.uid))

@@ -1,20 +1,24 @@
 """What a member has on the hub: the namespace of its Works, and the finalizer of its Cluster.
 
-A deleted Cluster waits until its workloads have replacements in other clusters. After letGoAfter its Works
-are deleted anyway, and with them the copies in the member; if the member does not answer, the copies stay.
+A deleted Cluster waits until its workloads have replacements in other clusters. Workloads leave at a rate, so
+letGoAfter begins when the last one had its turn. After that the Works are deleted anyway, and with them the
+copies in the member; if the member does not answer, the copies stay.
 """
 
 import asyncio
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from federation.api import CLUSTER_API_VERSION, Cluster, ResourceBinding
-from federation.failover.eviction_tasks import concerns
+from federation.failover.eviction_tasks import concerns, is_evicted
 from federation.hub.hub import Hub, refer_to
+from federation.hub.telemetry.step_events import SPACE_CREATED, SPACE_REMOVED, tell_step
 from federation.objects import resources
 from federation.objects.names import namespace_of_works
 from federation.objects.template import Object
 from federation.scheduling import name_of
 from reberth.client.events import WARNING
+from reberth.records import ObjectReference
 from reberth.values import errors
 from reberth.values.timestamp import parse_time
 
@@ -28,14 +32,23 @@ _SET_UP_AGAIN = 60.0
 _SOME = 5
 
 
+class _AwaitedTurns(NamedTuple):
+    """How many workloads have not had their turn to leave a member, and since when there are no more."""
+
+    waiting: int
+    since: float
+
+
 class MemberCleanup:
     def __init__(self, hub: Hub, *, let_go_after: float) -> None:
         self._hub = hub
         self._let_go_after = let_go_after
         self._set_up_at: dict[str, float] = {}
+        self._turns: dict[str, _AwaitedTurns] = {}
 
     def forget(self, name: str) -> None:
         self._set_up_at.pop(name, None)
+        self._turns.pop(name, None)
 
     async def set_up(self, cluster: Cluster) -> None:
         """Create the namespace of the member's Works and set the finalizer of the Cluster, where missing."""
@@ -46,14 +59,15 @@ class MemberCleanup:
         body: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
         await self._hub.api.apply_object(resources.NAMESPACES, namespace, body)
         await self._set_finalizers(cluster, [FINALIZER])
+        if not cluster.status.conditions:  # it is new, not only new to this process
+            tell_step(self._hub, SPACE_CREATED, _refer_to(cluster), namespace=namespace)
         self._set_up_at[name] = now
 
     async def clean_up(self, cluster: Cluster) -> float | None:
         """Wait for replacements or the timeout; then delete the Works, their namespace, the finalizer."""
         name = cluster.metadata.name
         staying = [binding for _, binding in self._hub.list_bindings() if concerns(binding, name)]
-        deleted_at = parse_time(cluster.metadata.deletion_timestamp or "")
-        if staying and self._hub.clock() < deleted_at + self._let_go_after:
+        if staying and self._hub.clock() < self._find_begin(cluster, staying) + self._let_go_after:
             self._record(cluster, _name_some(staying))
             return _LOOK_AGAIN
         works = list(self._hub.cache.of(resources.WORKS.kind).rows().within(namespace_of_works(name)))
@@ -63,8 +77,19 @@ class MemberCleanup:
         if works:
             return _LOOK_AGAIN
         await self._remove_namespace(namespace_of_works(name))
+        tell_step(self._hub, SPACE_REMOVED, _refer_to(cluster), namespace=namespace_of_works(name))
         await self._set_finalizers(cluster, [])
         return None
+
+    def _find_begin(self, cluster: Cluster, staying: Sequence[ResourceBinding]) -> float:
+        """Return since when nothing has to wait for its turn: since the deletion, or since the last turn."""
+        name = cluster.metadata.name
+        waiting = sum(not is_evicted(each, name) for each in staying)
+        turns = self._turns.get(name) or _AwaitedTurns(waiting + bool(waiting), 0.0)
+        if waiting < turns.waiting:
+            turns = _AwaitedTurns(waiting, self._hub.clock())
+        self._turns[name] = turns
+        return max(parse_time(cluster.metadata.deletion_timestamp or ""), turns.since)
 
     async def _set_finalizers(self, cluster: Cluster, finalizers: Sequence[str]) -> None:
         """Set our finalizers. The uid keeps server-side apply from creating a deleted Cluster anew."""
@@ -83,8 +108,13 @@ class MemberCleanup:
             await self._hub.remove(resources.NAMESPACES, found)
 
     def _record(self, cluster: Cluster, note: str) -> None:
-        regarding = refer_to(resources.key_of(resources.CLUSTERS, cluster), cluster.metadata)
-        self._hub.recorder.record(regarding, reason=_WAITING, note=note, action=_ACTION, kind=WARNING)
+        self._hub.recorder.record(
+            _refer_to(cluster), reason=_WAITING, note=note, action=_ACTION, kind=WARNING
+        )
+
+
+def _refer_to(cluster: Cluster) -> ObjectReference:
+    return refer_to(resources.key_of(resources.CLUSTERS, cluster), cluster.metadata)
 
 
 def _name_some(bindings: Sequence[ResourceBinding]) -> str:

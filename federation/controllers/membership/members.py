@@ -1,13 +1,14 @@
 """Probes the members: readiness, API resources and capacity.
 
 Watches Clusters. Writes their status (Ready, CompleteAPIEnablements, version, apiEnablements,
-resourceSummary) if it has changed, taints for members that are not Ready, and through member_cleanup their
-namespace and finalizer. Asks membership/cluster_status, membership/lost_members and
+resourceSummary) and spec.id if they have changed, taints for members that are not Ready, and through
+member_cleanup their namespace and finalizer. Asks membership/cluster_status, membership/lost_members and
 membership/loss_brake.
 """
 
 import asyncio
 import ssl
+from collections import Counter
 from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
@@ -19,6 +20,7 @@ from federation.hub import metrics
 from federation.hub.hub import Hub, refer_to
 from federation.hub.served_kinds import CORE, list_served
 from federation.hub.sessions import PUSH, Session, Sessions
+from federation.hub.telemetry.failover_metrics import CLUSTERS, WORD_AGE, forget_word
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.membership.cluster_status import (
     ALL_APIS,
@@ -28,12 +30,15 @@ from federation.membership.cluster_status import (
     NOT_REACHABLE,
     NOT_USABLE,
     READY,
+    SAME_MEMBER,
+    STATES,
     ClusterReport,
     ProbeResult,
     change_api_condition,
     change_cluster_status,
     change_ready_condition,
     describe_apis,
+    name_state,
     sum_resources,
 )
 from federation.membership.loss_brake import NO_BRAKE, LossBrake, find_brake
@@ -52,6 +57,7 @@ from reberth.values.text_limits import cut
 
 _TAINTED = "TaintClusterSucceed"
 _BRAKED, _UNBRAKED = "EvictionsBraked", "EvictionsUnbraked"
+_IDENTITY_CHANGED = "ClusterIdentityChanged"
 _OPENING = 0.2
 """Seconds to wait for a session to be opened, or to fail, after a Cluster was created."""
 
@@ -78,7 +84,7 @@ class MemberSettings(QueueSettings, frozen=True):
     """Evict workloads from a member that was unreachable for this long; if not set, never."""
     brake: LossBrakeSettings = LossBrakeSettings()
     let_go_after: Duration = Duration(600)
-    """How long a deleted Cluster waits for replacements of its workloads."""
+    """How long a deleted Cluster waits for replacements, once all its workloads had their turn to leave."""
 
 
 class _Known(NamedTuple):
@@ -95,6 +101,7 @@ class MembersController:
         self._settings = settings
         self._queue = WorkQueue("members", self._reconcile, settings)
         self._known_members: dict[str, _Known] = {}
+        self._heard_at: dict[str, float] = {}
         self._is_braked = False
         self._cleanup = MemberCleanup(hub, let_go_after=settings.let_go_after)
         sessions.listen(self._on_member_change)
@@ -126,6 +133,9 @@ class MembersController:
 
     def _forget(self, name: str) -> None:
         self._known_members.pop(name, None)
+        self._heard_at.pop(name, None)
+        forget_word(name)
+        self._count()
         self._cleanup.forget(name)
 
     async def _update(self, key: Key, cluster: Cluster) -> float | None:
@@ -138,7 +148,7 @@ class MembersController:
         known = self._known_members.get(key.name)
         if known is None or now - known.probed_at >= self._settings.probe_every:
             known = self._known_members[key.name] = await self._look(key, cluster, known, now)
-        cluster = await self._write(key, cluster, known, now)
+        cluster = await self._write_identity(key, await self._write(key, cluster, known, now))
         lost_in = await self._taint(key, cluster)
         self._count()
         return max(0.0, min(known.probed_at + self._settings.probe_every - now, lost_in))
@@ -148,6 +158,7 @@ class MembersController:
         reason, message = await self._probe(key, session)
         result = ProbeResult(reason, message, now)
         self._sessions.mark(key.name, answers=result.answers)
+        self._note_word(key.name, now, answers=result.answers)
         if before and before.result.is_ready == result.is_ready:
             result = result._replace(since=before.result.since)
         known = (before or _Known(result))._replace(result=result, probed_at=now)
@@ -163,7 +174,15 @@ class MembersController:
     async def _probe(self, key: Key, session: Session | None) -> tuple[str, str]:
         """Probe the member once; return the reason and message of Ready."""
         if session is None:
-            return NOT_USABLE, self._sessions.problems.get(key.name, "no connection yet")
+            problem = self._sessions.problems.get(key.name, "no connection yet")
+            return SAME_MEMBER if key.name in self._sessions.identities.owners else NOT_USABLE, problem
+        if (failure := await self._call(key, session)) is not None:
+            return failure
+        is_known = self._sessions.identities.of(key.name) is not None
+        return (HEALTHY, "") if is_known else (NOT_REACHABLE, "it has not told who it is yet")
+
+    async def _call(self, key: Key, session: Session) -> tuple[str, str] | None:
+        """Call the member; return why it is not ready."""
         try:
             await session.api.probe(within=self._settings.answer_within)
         except errors.Unauthorized as error:
@@ -175,7 +194,7 @@ class MembersController:
             return NOT_HEALTHY, error.message
         except TimeoutError:
             return NOT_REACHABLE, f"no answer within {self._settings.answer_within:g} s"
-        return HEALTHY, ""
+        return None
 
     async def _write(self, key: Key, cluster: Cluster, known: _Known, now: float) -> Cluster:
         is_lasting = now - known.result.since >= self._settings.threshold
@@ -189,6 +208,18 @@ class MembersController:
                 self._record(key, cluster, said.reason or name, said.message or "")
         # By itself: the hub's API server may refuse what a member says of itself.
         return await self._patch(written, change_cluster_status(written, known.survey, None))
+
+    async def _write_identity(self, key: Key, cluster: Cluster) -> Cluster:
+        """Write which member the Cluster stands for."""
+        identity, had = self._sessions.identities.of(key.name), cluster.spec.id
+        if not identity or identity == had:
+            return cluster
+        metadata = {"resourceVersion": cluster.metadata.resource_version}
+        change: Object = {"metadata": metadata, "spec": {"id": identity}}
+        written = await self._hub.patch(resources.CLUSTERS, cluster, change)
+        if had:
+            self._record(key, cluster, _IDENTITY_CHANGED, f"the member is {identity} now; it was {had}")
+        return written
 
     async def _patch(self, cluster: Cluster, change: Object | None) -> Cluster:
         if change is None:
@@ -225,10 +256,21 @@ class MembersController:
         regarding = refer_to(key, cluster.metadata)
         self._hub.recorder.record(regarding, reason=reason, note=note, action="ProbeMember", kind=kind)
 
+    def _note_word(self, name: str, now: float, *, answers: bool) -> None:
+        """Show how old the last word of a member is, at each scrape."""
+        if name not in self._heard_at:
+            clock = asyncio.get_running_loop().time
+            WORD_AGE.labels(name).set_function(lambda: clock() - self._heard_at.get(name, clock()))
+        if answers or name not in self._heard_at:
+            self._heard_at[name] = now
+
     def _count(self) -> None:
         clusters = self._hub.cache.of(resources.CLUSTERS.kind).rows()
         ready = (find_condition(each.status.conditions, READY) for each in clusters)
         metrics.MEMBERS_READY.set(sum(each is not None and each.status == "True" for each in ready))
+        states = Counter(map(name_state, clusters))
+        for state in STATES:
+            CLUSTERS.labels(state).set(states[state])
 
 
 async def _discover(known: _Known, cluster: Cluster, session: Session, now: float) -> _Known:

@@ -8,7 +8,14 @@ from collections import defaultdict
 from typing import Any
 
 from federation.api import ResourceBinding
-from federation.hub.hub import Hub
+from federation.hub.hub import Hub, refer_to
+from federation.hub.telemetry.step_events import (
+    DEPENDENCIES_FOUND,
+    DEPENDENCY_PLACED,
+    list_names,
+    refer_to_template,
+    tell_step,
+)
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
 from federation.objects.names import Key
@@ -102,6 +109,7 @@ class DependenciesController:
         wanted = write_attached_binding(key, template, snapshots, conflict=conflict)
         resource = resources.binding_resource(target.kind)
         await self._hub.api.create_object(resource, wanted, namespace=target.namespace)
+        self._tell(key)
 
     async def _change(self, attached: ResourceBinding, snapshots: list[Object]) -> float | None:
         if not snapshots and self._unknown:
@@ -114,4 +122,13 @@ class DependenciesController:
             await self._hub.remove(resource, attached)
         else:
             await self._hub.patch(resource, attached, change)
+            self._tell(template_of(attached))
         return None
+
+    def _tell(self, need: Key) -> None:
+        """Tell those that need it that it goes where they are."""
+        for key in self._needed_by.get(need, ()):
+            if binding := self._hub.find_binding(key):
+                needs = list_names(self._needs.get(key, (need,)))
+                tell_step(self._hub, DEPENDENCIES_FOUND, refer_to_template(binding), needs=needs)
+                tell_step(self._hub, DEPENDENCY_PLACED, refer_to(key, binding.metadata), need=need)

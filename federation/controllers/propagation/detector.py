@@ -14,6 +14,7 @@ from federation.api import PropagationPolicy, ResourceBinding
 from federation.api.labels import LABELS
 from federation.hub.call_priority import Urgency
 from federation.hub.hub import Hub, refer_to
+from federation.hub.telemetry.step_events import POLICY_APPLIED, tell_step
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
 from federation.objects.expectations import Expectations
@@ -172,8 +173,13 @@ class DetectorController:
         template = self._hub.find(resource, key.namespace, key.name) if resource else None
         if resource is None or template is None:
             return
-        if claim := change_template(template, self._choose(key, template, self._find_binding(key))):
+        policy = self._choose(key, template, self._find_binding(key))
+        if claim := change_template(template, policy):
             await self._hub.patch(resource, template, claim)
+            if policy is not None:
+                meta = policy.metadata
+                by = Key("", kind_of_policy(policy), meta.namespace, meta.name)
+                tell_step(self._hub, POLICY_APPLIED, refer_to(key, template.metadata), policy=by)
 
     def _find_binding(self, key: Key) -> ResourceBinding | None:
         """Also one that names another object: it is in the way of this template's binding, and is mended."""

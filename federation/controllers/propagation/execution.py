@@ -15,12 +15,14 @@ from federation.hub.call_priority import Urgency
 from federation.hub.hub import Hub, refer_to
 from federation.hub.member_apply import apply_to_member, delete_from_member, read_from_member, refuse_role
 from federation.hub.sessions import Session, Sessions
+from federation.hub.telemetry.step_events import COPY_APPLIED, tell_step
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
 from federation.objects.contests import Contests
 from federation.objects.names import EXECUTION_FINALIZER, Key, cluster_of_works, namespace_of_works
 from federation.objects.resources import HeldWork
 from federation.objects.template import Object, ResourceTemplate
+from federation.propagation.aggregation import is_applied
 from federation.propagation.work_sync import (
     AppliedManifest,
     ManifestOutcome,
@@ -285,9 +287,19 @@ class ExecutionController:
             return
         await self._hub.patch(resources.WORKS, work, status, subresource="status")
         if "conditions" in status["status"]:
-            for outcome in found.manifests:
-                if outcome.problem:
-                    self._record_failure(work, outcome)
+            self._record_outcomes(work, found)
+
+    def _record_outcomes(self, work: HeldWork, found: _Outcomes) -> None:
+        """Record what was not applied; and that everything was, if it is so for the first time."""
+        for outcome in found.manifests:
+            if outcome.problem:
+                self._record_failure(work, outcome)
+        if found.is_suspended or is_applied(work) or any(each.problem for each in found.manifests):
+            return
+        cluster, meta = cluster_of_works(work.metadata.namespace), type(work.metadata)
+        for each in found.manifests:
+            both = _refer_to(work), refer_to(each.target, meta(uid=each.uid))
+            tell_step(self._hub, COPY_APPLIED, *both, copy=each.target, cluster=cluster)
 
     def _record_failure(self, work: HeldWork, outcome: ManifestOutcome) -> None:
         """Record an Event on the Work and on the template."""

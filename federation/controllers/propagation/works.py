@@ -10,6 +10,7 @@ from typing import Any
 from federation.api import WORK_API_VERSION, ResourceBinding
 from federation.hub.call_priority import Urgency
 from federation.hub.hub import Hub, refer_to
+from federation.hub.telemetry.step_events import WORKS_WRITTEN, list_names, tell_step
 from federation.hub.work_index import WorkIndex
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
@@ -92,6 +93,9 @@ class WorksController:
             for cluster, wanted in steps.create.items()
             if not awaited[cluster]
         )
+        if written := {*steps.change, *(each for each, wait in awaited.items() if not wait)}:
+            both = refer_to(key, binding.metadata), refer_to(bound, template.metadata)
+            tell_step(self._hub, WORKS_WRITTEN, *both, clusters=list_names(written))
         return max(awaited.values(), default=0.0) or None
 
     def _wait(self, key: Key, template: ResourceTemplate, binding: ResourceBinding) -> float:

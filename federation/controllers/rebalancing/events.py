@@ -12,8 +12,8 @@ from federation.api import (
     WorkloadRebalancer,
 )
 from federation.api.bindings import kind_of
-from federation.hub import rebalance_metrics as metrics
 from federation.hub.hub import Hub, refer_to
+from federation.hub.telemetry import rebalance_metrics as metrics
 from federation.objects.names import Key
 from federation.propagation.binding import template_of
 from federation.rebalancing.progress import WaitingFor, trigger_of

@@ -13,9 +13,9 @@ from msgspec import Meta
 from federation.api import ResourceBinding
 from federation.controllers.rebalancing.events import record_on_both
 from federation.controllers.rebalancing.rebalancer import DecideTriggered
-from federation.hub import rebalance_metrics as metrics
 from federation.hub.call_priority import Urgency
 from federation.hub.hub import Hub
+from federation.hub.telemetry import rebalance_metrics as metrics
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
 from federation.objects.names import Key

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from federation.api import WORK_API_VERSION, Cluster, ResourceBinding
 from federation.controllers.rebalancing.events import record_on_both
-from federation.hub import rebalance_metrics as metrics
 from federation.hub.call_priority import Urgency
 from federation.hub.hub import Hub
+from federation.hub.telemetry import rebalance_metrics as metrics
 from federation.hub.work_index import WorkIndex
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.membership.cluster_status import is_member_ready

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from tests.live.support.hub_and_members import Place, deployment, eventually, federated, policy
-from tests.live.support.hub_paths import BINDINGS, DEPLOYMENTS, POLICIES
+from tests.live.support.hub_paths import BINDINGS, DEPLOYMENTS, EVENTS, POLICIES
 from tests.support.builders import Object
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
@@ -85,6 +85,27 @@ async def test_objects_named_in_pods_are_propagated_with_their_workload(place: P
         await eventually(one, f"{path}/shared", there)
         await eventually(hub, f"{BINDINGS}/shared-{kind.lower()}", needed_by("shop-deployment"))
         assert gone(await eventually(two, f"{path}/shared", lambda _: True))
+
+
+async def test_events_tell_each_step_with_the_reasons_of_karmada(place: Place) -> None:
+    told = {
+        "Deployment": {
+            "ApplyPolicySucceed",
+            "GetDependenciesSucceed",
+            "SyncWorkSucceed",
+            "SyncSucceed",
+            "AggregateStatusSucceed",
+        },
+        "ResourceBinding": {"ScheduleBindingSucceed", "SyncWorkSucceed", "AggregateStatusSucceed"},
+        "Cluster": {"CreateExecutionSpaceSucceed", "ClusterReady"},
+    }
+    await eventually(
+        place.hub, EVENTS, lambda found: all(told[kind] <= reasons(found, kind) for kind in told)
+    )
+
+
+def reasons(events: Any, kind: str) -> set[str]:
+    return {each["reason"] for each in events["items"] if each["regarding"]["kind"] == kind}
 
 
 async def test_a_change_on_the_hub_reaches_members_that_need_the_object(place: Place) -> None:

@@ -8,6 +8,17 @@ import pytest
 import pytest_asyncio
 
 from reberth.values.timestamp import parse_time, write_time
+from tests.live.support.evictions import (
+    apply,
+    effects,
+    groups,
+    is_gone,
+    remove,
+    targets,
+    tasks,
+    told,
+    works,
+)
 from tests.live.support.failing_members import (
     NAMES,
     Partitioned,
@@ -18,68 +29,15 @@ from tests.live.support.failing_members import (
     until,
 )
 from tests.live.support.hub_and_members import cluster_of, deployment, eventually, policy, secret_of
-from tests.live.support.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, EVENTS, POLICIES, SECRETS
+from tests.live.support.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, POLICIES, SECRETS
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
-
-NOT_READY = "cluster.karmada.io/not-ready"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Partitioned]:
     async with partitioned("federation-failover", tmp_path_factory.mktemp("federation")) as place:
         yield place
-
-
-def works(member: str) -> str:
-    return f"/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-{member}/works"
-
-
-def targets(found: Any) -> list[str]:
-    return [each["name"] for each in (found or {}).get("spec", {}).get("clusters", ())]
-
-
-def tasks(found: Any) -> list[dict[str, Any]]:
-    return list((found or {}).get("spec", {}).get("gracefulEvictionTasks", ()))
-
-
-def effects(found: Any) -> set[str]:
-    return {each["effect"] for each in found["spec"].get("taints", ()) if each["key"] == NOT_READY}
-
-
-def is_gone(found: Any) -> bool:
-    return found is None
-
-
-def groups(*names: tuple[str, str]) -> dict[str, Any]:
-    return {
-        "clusterAffinities": [{"affinityName": name, "clusterNames": [cluster]} for name, cluster in names]
-    }
-
-
-async def apply(place: Partitioned, name: str, replicas: int = 2, **placement: Any) -> None:
-    await place.hub.create(DEPLOYMENTS, deployment(name, replicas))
-    await place.hub.create(POLICIES, policy(name, **placement))
-
-
-async def told(place: Partitioned, reason: str, *words: str) -> None:
-    await eventually(
-        place.hub,
-        EVENTS,
-        lambda found: any(
-            each["reason"] == reason and all(word in each["note"] for word in words)
-            for each in found["items"]
-        ),
-    )
-
-
-async def remove(place: Partitioned, *names: str) -> None:
-    for name in names:
-        await place.hub.delete(f"{POLICIES}/{name}")
-        await place.hub.delete(f"{DEPLOYMENTS}/{name}")
-    for name in names:
-        await eventually(place.hub, f"{BINDINGS}/{name}-deployment", is_gone)
-    await eventually(place.hub, "/apis/work.karmada.io/v1alpha1/works", lambda one: not one["items"])
 
 
 async def test_a_workload_moves_on_and_returns_and_is_never_at_zero(place: Partitioned) -> None:
@@ -147,17 +105,31 @@ async def test_members_report_version_apis_nodes_and_resources(place: Partitione
 async def test_f_31_an_unreachable_member_gets_no_new_replicas_and_keeps_its_own(place: Partitioned) -> None:
     await place.run()
     await apply(place, "kept", clusterAffinity={"clusterNames": ["member1"]})
-    await eventually(place.members["member1"], f"{DEPLOYMENTS}/kept", lambda one: one is not None)
+    await eventually(place.hub, f"{DEPLOYMENTS}/kept", lambda one: ready(one) == (2, 2))
     await place.lose("member1")
     found = await eventually(place.hub, f"{CLUSTERS}/member1", effects)
     assert effects(found) == {"NoSchedule"}
     assert condition(found, "Ready")["reason"] == "ClusterNotReachable"
     await told(place, "ClusterNotReachable", "cannot connect")
-    binding = await place.hub.get(f"{BINDINGS}/kept-deployment")
+    binding = await eventually(
+        place.hub, f"{BINDINGS}/kept-deployment", lambda one: healths(one) == ["Unknown"]
+    )
     assert (targets(binding), tasks(binding)) == (["member1"], [])
+    await eventually(place.hub, f"{DEPLOYMENTS}/kept", lambda one: ready(one) == (2, 0))
     await place.find("member1")
     await ready_members(place, ["member1"])
+    await eventually(place.hub, f"{DEPLOYMENTS}/kept", lambda one: ready(one) == (2, 2))
     await remove(place, "kept")
+
+
+def healths(found: Any) -> list[str]:
+    return [each["health"] for each in found["status"].get("aggregatedStatus", ())]
+
+
+def ready(found: Any) -> tuple[int, int]:
+    """The replicas of a template, and those of them that are ready."""
+    status = found.get("status", {})
+    return status.get("replicas", 0), status.get("readyReplicas", 0)
 
 
 async def test_a_taint_set_by_hand_evicts_workloads_that_do_not_tolerate_it(place: Partitioned) -> None:
@@ -360,6 +332,17 @@ async def test_a_misconfigured_member_or_name_is_reported_and_the_rest_goes_on(p
     await remove(place, "lost", "goes-on")
 
 
+async def leaving(place: Partitioned, name: str, to: str) -> float:
+    """Wait until a workload has been given another cluster; return when that was."""
+    path = f"{BINDINGS}/{name}-deployment"
+    found = await eventually(place.hub, path, lambda one: targets(one) == [to] and status_time(one))
+    return parse_time(status_time(found))
+
+
+def status_time(found: Any) -> str:
+    return str(found["status"].get("lastScheduledTime", ""))
+
+
 async def test_workloads_leave_a_deleted_member_and_a_lost_one_keeps_its_copies(
     place: Partitioned,
 ) -> None:
@@ -367,10 +350,16 @@ async def test_workloads_leave_a_deleted_member_and_a_lost_one_keeps_its_copies(
     await place.run()
     async with counting(place.place, "moves") as census:
         await apply(place, "moves", **groups(("first", "member1"), ("second", "member2")))
+        many = [f"moves-{number}" for number in range(4)]
+        for name in many:
+            await apply(place, name, **groups(("first", "member1"), ("second", "member2")))
+            await eventually(one, f"{DEPLOYMENTS}/{name}", lambda found: found is not None)
         await apply(place, "orphan", clusterAffinity={"clusterNames": ["member3"]})
         await until(lambda: census.count == 2, "the workload is not ready in the first group")
         census.begin()
         await hub.delete(f"{CLUSTERS}/member1")
+        left = [await leaving(place, name, "member2") for name in many]
+        assert max(left) - min(left) >= 1, "all of them have left at once"
         await eventually(hub, f"{CLUSTERS}/member1", is_gone)
         await eventually(one, f"{DEPLOYMENTS}/moves", is_gone)
         assert targets(await hub.get(f"{BINDINGS}/moves-deployment")) == ["member2"]

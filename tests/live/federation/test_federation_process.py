@@ -1,5 +1,6 @@
 """The federation as a process: its pages, its enabled controllers, and leader election."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -8,13 +9,14 @@ import pytest
 import pytest_asyncio
 
 from localcluster.client import Object
-from tests.live.support.federation_pages import WITHIN, read_page, wait_for_page
+from tests.live.support.federation_pages import WITHIN, ask_page, read_page, wait_for_page
 from tests.live.support.hub_and_members import Place, deployment, eventually, federated, policy
 from tests.live.support.hub_paths import BINDINGS, DEPLOYMENTS, POLICIES
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/reberth-federation"
+KARMADA = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases"
 STEPS = r'karmada_scheduler_scheduling_algorithm_duration_seconds_count{schedule_step="(\w+)"} (\S+)'
 
 
@@ -76,8 +78,46 @@ async def test_a_second_process_takes_over_when_the_leader_stops(place: Place, t
     assert await second.stop() == 0
 
 
+async def test_nothing_starts_while_karmadas_own_controllers_renew_their_leases(
+    place: Place, tmp_path: Path
+) -> None:
+    hub, web = place.hub, "beside"
+    await hub.create("/api/v1/namespaces", {"metadata": {"name": "karmada-system"}})
+    held = {"holderIdentity": "host_1", "leaseDurationSeconds": 2}
+    await hub.create(KARMADA, {"metadata": {"name": "karmada-scheduler"}, "spec": held})
+    renewing = asyncio.create_task(renew(place))
+    await place.start(tmp_path)
+    async with asyncio.timeout(WITHIN):
+        while "karmada-system/karmada-scheduler is renewed by host_1" not in await read_refusal(place):
+            await asyncio.sleep(0.05)
+    await hub.create(DEPLOYMENTS, deployment(web, 2))
+    await hub.create(POLICIES, policy(web))
+    await asyncio.sleep(6)  # three times as long as it looks
+    assert (await hub.get(BINDINGS))["items"] == [await hub.get(f"{BINDINGS}/web-deployment")]
+    assert 'karmada_running{lease="karmada-scheduler"} 1.0' in await read_page(place.cluster, "/metrics")
+    assert not is_held(await hub.get(LEASE)), "it waits before it takes the lease"
+    renewing.cancel()
+    await eventually(hub, f"{BINDINGS}/{web}-deployment", has_scheduled, within=WITHIN)
+    assert 'karmada_running{lease="karmada-scheduler"} 0.0' in await read_page(place.cluster, "/metrics")
+    assert await place.stop() == 0
+    assert "Karmada's controllers run on this hub" in place.log.read_text()
+
+
+async def renew(place: Place) -> None:
+    """Do what the scheduler of Karmada does, with a clock that is wrong by years."""
+    for second in range(1, 60):
+        spec = {"renewTime": f"2011-01-01T00:00:{second:02}.000000Z"}
+        await place.hub.patch(f"{KARMADA}/karmada-scheduler", {"spec": spec})
+        await asyncio.sleep(0.5)
+
+
+async def read_refusal(place: Place) -> str:
+    status, text = await ask_page(place.cluster, "/readyz")
+    return text if status == 503 else ""
+
+
 def has_scheduled(binding: Object) -> bool:
-    conditions = binding.get("status", {}).get("conditions", ())
+    conditions = (binding or {}).get("status", {}).get("conditions", ())
     return any(each["type"] == "Scheduled" and each["status"] == "True" for each in conditions)
 
 

@@ -13,12 +13,13 @@ import pytest_asyncio
 from federation.scheduling.demand import SCHEDULE_NOTE
 from localcluster.client import Refused
 from reberth.values.timestamp import parse_time, write_time
-from tests.live.support.hub_and_members import Place, deployment, eventually, weighted
+from tests.live.support.hub_and_members import Place, deployment, eventually, policy, weighted
 from tests.live.support.hub_paths import (
     CLUSTER_BINDINGS,
     CLUSTER_POLICIES,
     CLUSTERS,
     DEPLOYMENTS,
+    POLICIES,
     REBALANCERS,
 )
 from tests.live.support.many_moves import BREAK_FIRST, CAUSES, many_moves
@@ -29,6 +30,7 @@ from tests.live.support.rebalancing_members import (
     PAIR,
     asking,
     binding_of,
+    entries,
     finished,
     has_allocated,
     let_a_second_pass,
@@ -51,6 +53,7 @@ pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 HOUR = 3600
+CLAIM = "propagationpolicy.karmada.io/permanent-id"
 ONE_SIDED, DIVIDED = {"member2": 4}, {"member1": 2, "member2": 2}
 
 
@@ -188,6 +191,23 @@ async def test_r_08_b_a_missing_workload_is_triggered_when_it_is_created(place: 
         place.hub, f"{REBALANCERS}/r-08", lambda one: status(one)["observedGeneration"] == 2
     )
     assert results(found) == {"r08": "Successful"}
+
+
+async def test_a_rebalancer_of_workloads_that_no_scheduler_looks_at_comes_to_an_end(place: Place) -> None:
+    """Their policy is gone, and they keep running; a new policy has them rebalanced after all."""
+    await propagate(place, "r08-left", 2, clusterAffinity=PAIR, replicaScheduling=DYNAMIC)
+    await looked(place, "r08-left")
+    await place.hub.delete(f"{POLICIES}/r08-left")
+    await eventually(
+        place.hub, binding_of("r08-left"), lambda one: CLAIM not in one["metadata"].get("labels", {})
+    )
+    await ask(place, "r-08-left", "r08-left")
+    entry = entries(await finished(place, "r-08-left"))["r08-left"]
+    assert (entry["result"], entry["reason"]) == ("Failed", "NotScheduled")
+    await place.hub.create(POLICIES, policy("r08-left", clusterAffinity=PAIR, replicaScheduling=DYNAMIC))
+    await shown(place, "r-08-left", r08_left="Successful")
+    await edit(place, "r-08-left", workloads=[reference("r08-left")], ttlSecondsAfterFinished=0)
+    await gone(place, "r-08-left")
 
 
 async def test_r_09_a_rebalancer_finished_an_hour_ago_is_deleted(place: Place) -> None:

@@ -60,6 +60,47 @@ async def test_an_unreachable_member_is_tainted_and_its_condition_names_the_caus
         assert not found["spec"].get("taints")
 
 
+async def test_a_second_cluster_for_the_same_member_is_told_and_never_touches_it(federation: Place) -> None:
+    hub, member = federation.hub, federation.members["member1"]
+    first = await eventually(hub, f"{CLUSTERS}/member1", lambda one: one["spec"].get("id"))
+    kube_system = await member.get("/api/v1/namespaces/kube-system")
+    assert first["spec"]["id"] == kube_system["metadata"]["uid"]
+    await hub.create(DEPLOYMENTS, deployment("twice", 1))
+    await hub.create(POLICIES, policy("twice", clusterAffinity={"clusterNames": ["member1", "twin"]}))
+    await eventually(member, f"{DEPLOYMENTS}/twice", lambda one: one is not None)
+    address, data = first["spec"]["apiEndpoint"], (await hub.get(f"{SECRETS}/member1"))["data"]
+    await hub.create(SECRETS, secret_of("twin", address, data))
+    await hub.create(CLUSTERS, cluster_of("twin", address))
+    found = await eventually(hub, f"{CLUSTERS}/twin", lambda one: one["spec"].get("taints"))
+    assert (ready(found)["status"], ready(found)["reason"]) == ("False", "SameMemberAsAnotherCluster")
+    assert "its API server is that of Cluster member1" in ready(found)["message"]
+    await eventually(hub, EVENTS, lambda all_of: "SameMemberAsAnotherCluster" in reasons(all_of))
+    before = await eventually(member, f"{DEPLOYMENTS}/twice", lambda one: one["metadata"].get("annotations"))
+    chosen = [{"name": "member1", "replicas": 1}, {"name": "twin", "replicas": 1}]
+    await hub.patch(f"{BINDINGS}/twice-deployment", {"spec": {"clusters": chosen}})
+    works = "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-twin/works"
+    await eventually(hub, works, lambda all_of: all_of["items"])
+    await hub.patch(f"{DEPLOYMENTS}/twice", {"spec": {"paused": True}})
+    after = await eventually(member, f"{DEPLOYMENTS}/twice", lambda one: one["spec"].get("paused"))
+    assert marks(after) == marks(before), "the second Cluster has taken the copy over"
+    assert "id" not in (await hub.get(f"{CLUSTERS}/twin"))["spec"]
+    await hub.patch(f"{BINDINGS}/twice-deployment", {"spec": {"clusters": chosen[:1]}})
+    await hub.delete(f"{CLUSTERS}/twin")
+    await eventually(hub, f"{CLUSTERS}/twin", lambda one: one is None)
+    assert (await member.get(f"{DEPLOYMENTS}/twice"))["metadata"]["uid"] == before["metadata"]["uid"]
+    assert ready(await hub.get(f"{CLUSTERS}/member1"))["status"] == "True"
+
+
+def reasons(events: Any) -> set[str]:
+    return {each["reason"] for each in events["items"]}
+
+
+def marks(copy: Any) -> Any:
+    """Return which Work a copy says that it comes from."""
+    said = copy["metadata"]["annotations"]
+    return {name: value for name, value in said.items() if name.startswith("work.karmada.io/")}
+
+
 async def test_an_unreachable_member_gets_no_replicas_and_the_others_do(federation: Place) -> None:
     hub = federation.hub
     await hub.create(DEPLOYMENTS, deployment("web", 2))
@@ -97,17 +138,23 @@ async def test_a_manifest_rejected_by_members_is_reported_and_does_no_harm(feder
 
 async def test_a_member_that_recovers_gets_the_copies_meant_for_it(federation: Place) -> None:
     hub = federation.hub
-    token = (await hub.get(f"{SECRETS}/member1"))["data"]["token"]
-    await hub.patch(f"{SECRETS}/wrong-token", {"data": {"token": token}})
+    token = (await hub.get(f"{SECRETS}/member2"))["data"]["token"]
+    await hub.patch(f"{SECRETS}/member2", {"data": {"token": "bm9ib2R5"}})
+    await eventually(hub, f"{CLUSTERS}/member2", lambda one: one["spec"].get("taints"))
+    await hub.create(DEPLOYMENTS, deployment("late", 2))
+    await hub.create(POLICIES, policy("late"))
+    found = await eventually(
+        hub, f"{BINDINGS}/late-deployment", lambda one: one and one["spec"].get("clusters")
+    )
+    assert [each["name"] for each in found["spec"]["clusters"]] == ["member1"]
+    await hub.patch(f"{SECRETS}/member2", {"data": {"token": token}})
     await eventually(
         hub,
-        f"{CLUSTERS}/wrong-token",
+        f"{CLUSTERS}/member2",
         lambda one: ready(one)["status"] == "True" and not one["spec"].get("taints"),
     )
     await eventually(
-        hub,
-        f"{BINDINGS}/web-deployment",
-        lambda one: "wrong-token" in {each["name"] for each in one["spec"]["clusters"]},
+        federation.members["member2"], f"{DEPLOYMENTS}/late", lambda copy: copy is not None, within=60
     )
 
 

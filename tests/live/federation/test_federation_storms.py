@@ -88,7 +88,7 @@ async def test_workloads_of_two_members_of_three_that_are_lost_for_good_leave_wh
 @pytest.mark.parametrize("size", [20, pytest.param(100, marks=pytest.mark.soak)])
 async def test_foreign_secrets_of_the_members_take_no_memory(place: Partitioned, size: int) -> None:
     """As many megabytes of them in each of three members; one Secret there is ours."""
-    await place.run(others=FAST)
+    await place.run(sections=FAST)
     await place.hub.create(FOREIGN, {"metadata": {"name": "ours"}, "stringData": {"tide": "low"}})
     wanted = policy("ours")
     wanted["spec"]["resourceSelectors"] = [{"apiVersion": "v1", "kind": "Secret", "name": "ours"}]
@@ -116,7 +116,7 @@ async def test_bindings_that_wait_for_room_write_at_most_once_a_second_while_it_
     place: Partitioned, count: int, seconds: float
 ) -> None:
     """All of them together. It is the last test: the members are left with little room."""
-    await place.run(others=FAST)
+    await place.run(sections=FAST)
     await make_waiting(place, count)
     writes, reports = await count_writes(place, seconds=seconds)
     rate = sum(writes.values()) / seconds

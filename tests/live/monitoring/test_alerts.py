@@ -65,6 +65,15 @@ RAISED: dict[str, dict[str, str]] = {
     },
     "ReberthHandoverTimedOut": {"!reberth_federation_handovers_total{result='timeout'}": "0+1x60"},
     "ReberthMembersLost": {"!reberth_federation_loss_brake_on": "1x60"},
+    "ReberthWorkloadsDown": {"!reberth_federation_workloads_without_ready_copy": "2x60"},
+    "ReberthMemberSilent": {"!reberth_federation_member_word_age_seconds{member='m1'}": "0+60x60"},
+    "ReberthEvictionTimedOut": {
+        "!reberth_federation_evictions_total{cause='TaintUntolerated',outcome='timedOut'}": "0+1x60"
+    },
+    "ReberthOneMemberTwice": {"!reberth_federation_clusters{state='sameMember'}": "1x60"},
+    "ReberthFederationBesideKarmada": {
+        "!reberth_federation_karmada_running{lease='karmada-scheduler'}": "1x60"
+    },
     "ReberthRebalanceStuck": {
         "!reberth_federation_rebalance_waiting_workloads{reason='Unschedulable'}": "1x60"
     },
@@ -97,6 +106,11 @@ HEALTHY = {
     "!reberth_extender_request_duration_seconds_bucket{le='+Inf'}": "0+2000xN",
     "!reberth_federation_handovers_total{result='timeout'}": "0xN",
     "!reberth_federation_loss_brake_on": "0xN",
+    "!reberth_federation_workloads_without_ready_copy": "0xN",
+    "!reberth_federation_member_word_age_seconds{member='m1'}": "5xN",
+    "!reberth_federation_evictions_total{cause='TaintUntolerated',outcome='timedOut'}": "0xN",
+    "!reberth_federation_clusters{state='sameMember'}": "0xN",
+    "!reberth_federation_karmada_running{lease='karmada-scheduler'}": "0xN",
     "!reberth_federation_rebalance_waiting_workloads{reason='Unschedulable'}": "0xN",
 }
 # Each is below its threshold, and two of them together would be above it.

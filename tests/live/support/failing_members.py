@@ -5,7 +5,7 @@ import contextlib
 import json
 import signal
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ LIVING = ("member1", "member2")
 NAMES = (*LIVING, "member3")
 _CONTROLLERS = "--controllers=deployment-controller,replicaset-controller,garbage-collector-controller"
 QUICK = {"probeEvery": "300ms", "answerWithin": "2s", "threshold": "600ms", "letGoAfter": "20s"}
+Sections = dict[str, Any]
+"""Settings of the federation by their section."""
 
 
 class Partitioned:
@@ -36,7 +38,7 @@ class Partitioned:
         self.members = place.members
         self._proxies = proxies
         self._folder = folder
-        self._settings: dict[str, Any] | None = None
+        self._sections: Sections | None = None
 
     async def lose(self, name: str) -> None:
         await self._proxies[name].cut(name)
@@ -44,32 +46,35 @@ class Partitioned:
     async def find(self, name: str) -> None:
         await self._proxies[name].mend(name)
 
-    async def run(self, *, others: Mapping[str, Any] | None = None, **members: Any) -> None:
-        """Have the federation run with these settings for its members and other ones, the members ready."""
-        settings = {**(others or {}), "members": {**QUICK, **members}}
-        if self._settings != settings:
+    def proxy(self, name: str) -> FaultProxy:
+        return self._proxies[name]
+
+    async def run(self, *, sections: Sections | None = None, **members: Any) -> None:
+        """Have the federation run with these settings for its members and others, and the members ready."""
+        wanted = {**(sections or {}), "members": {**QUICK, **members}}
+        if self._sections != wanted:
             await self.stop()
-            self._settings = settings
-            await self._begin(settings)
+            self._sections = wanted
+            await self._begin(wanted)
         await ready_members(self)
 
     async def restart(self) -> None:
         """End the federation, and have it begin anew with the settings that it had."""
-        assert self._settings is not None
+        assert self._sections is not None
         await self.stop()
-        await self._begin(self._settings)
+        await self._begin(self._sections)
         await ready_members(self)
 
-    async def _begin(self, settings: Mapping[str, Any]) -> None:
+    async def _begin(self, sections: Sections) -> None:
         """What the hub says of the members may be older than the process: wait until that serves."""
-        await self.place.start(self._folder, **settings)
+        await self.place.start(self._folder, **sections)
         await wait_for_page(self.place.cluster, "/readyz")
 
     async def crash(self) -> None:
         """Kill the federation amid its work, and run it again."""
-        assert self._settings is not None
+        assert self._sections is not None
         await self.place.stop(signal.SIGKILL)
-        await self.place.start(self._folder, **self._settings)
+        await self.place.start(self._folder, **self._sections)
 
     async def stop(self) -> None:
         assert await self.place.stop() == 0

@@ -10,14 +10,20 @@ from localcluster.host.ports import HOST
 WITHIN = 60.0
 
 
-async def read_page(cluster: Cluster, path: str, *, number: int = 0) -> str:
-    """Nothing unless it answers with 200."""
+async def ask_page(cluster: Cluster, path: str, *, number: int = 0) -> tuple[int, str]:
+    """Its status and its text; 0 and nothing if nobody answers."""
     async with aiohttp.ClientSession() as session:
         try:
             async with session.get(f"http://{HOST}:{cluster.spare_port(number)}{path}") as answer:
-                return await answer.text() if answer.status == 200 else ""
+                return answer.status, await answer.text()
         except aiohttp.ClientError:
-            return ""
+            return 0, ""
+
+
+async def read_page(cluster: Cluster, path: str, *, number: int = 0) -> str:
+    """Nothing unless it answers with 200."""
+    status, text = await ask_page(cluster, path, number=number)
+    return text if status == 200 else ""
 
 
 async def wait_for_page(cluster: Cluster, path: str, *, number: int = 0, saying: str = "") -> None:

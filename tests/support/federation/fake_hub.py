@@ -33,9 +33,16 @@ class FakeHub:
 
     def put(self, resource: Resource[Any], record: Any) -> None:
         """Write an object as somebody else, with a new version."""
+        self._apply(resource, record, "MODIFIED")
+
+    def drop(self, resource: Resource[Any], record: Any) -> None:
+        """Delete an object as somebody else."""
+        self._apply(resource, record, "DELETED")
+
+    def _apply(self, resource: Resource[Any], record: Any, event: str) -> None:
         self.version += 1
         meta = msgspec.structs.replace(meta_of(record), resource_version=str(self.version))
-        self.cache.apply(resource.kind, "MODIFIED", msgspec.structs.replace(record, metadata=meta))
+        self.cache.apply(resource.kind, event, msgspec.structs.replace(record, metadata=meta))
 
     def hold(self, resource: Resource[Any], *records: Record) -> None:
         """List the objects of a kind; before that its cache is not synced."""

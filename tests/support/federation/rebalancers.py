@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from federation.api import ObservedWorkload, RebalancedWorkload, ResourceBinding, WorkloadRebalancer
+from federation.api.labels import LABELS
 from federation.rebalancing.review import Limits, Review, review
 from reberth.values.timestamp import parse_time, write_time
 from tests.support.federation.clusters import binding
@@ -13,6 +14,7 @@ from tests.support.federation.clusters import binding
 T = parse_time("2026-11-18T12:00:00Z")
 HOUR = 3600
 UNLIMITED = Limits()
+CLAIM = {LABELS["PropagationPolicy"]: "id"}
 
 
 def at(seconds: float) -> str:
@@ -54,7 +56,7 @@ def bound(
         sum(clusters.values()),
         at=clusters,
         **spec,
-        **{**more, "status": {**status, **more.get("status", {})}},
+        **{"metadata": {"labels": CLAIM}, **more, "status": {**status, **more.get("status", {})}},
     )
 
 

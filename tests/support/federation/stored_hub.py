@@ -89,7 +89,7 @@ class StoredHub(FakeHub):
             self.left_out.append(f"{found.namespace}/{found.name}: {found.reason}")
         else:
             self._wires[_place(resource, found.object)] = wire
-            self._apply(resource, "MODIFIED", found.object)
+            self._take(resource, "MODIFIED", found.object)
 
     def drop(self, resource: Resource[Any], record: Any) -> None:
         self.version += 1
@@ -173,7 +173,7 @@ class StoredHub(FakeHub):
             self.drop(resource, record)
         else:
             self._wires[_place(resource, record)] = wire
-            self._apply(resource, "MODIFIED", record)
+            self._take(resource, "MODIFIED", record)
         return wire
 
     def _check(self, resource: Resource[Any], meta: Object, text: bytes) -> None:
@@ -193,7 +193,7 @@ class StoredHub(FakeHub):
             self.refused.append(f"{resource.name} {meta.get('namespace', '')}/{meta['name']}: {why}")
             raise Invalid("write", why)
 
-    def _apply(self, resource: Resource[Any], event: str, record: Any) -> None:
+    def _take(self, resource: Resource[Any], event: str, record: Any) -> None:
         try:
             self.cache.apply(resource.kind, event, record)
         except ObjectError as error:

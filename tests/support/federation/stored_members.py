@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -111,12 +111,24 @@ class StoredMember:
                 listener(self.name, record)
 
 
+class StoredIdentities:
+    """No two members are the same, and all have said so."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.owners: dict[str, str] = {}
+        self._known = {name: f"uid-of-{name}" for name in names}
+
+    def of(self, cluster: str) -> str | None:
+        return self._known.get(cluster)
+
+
 class StoredSessions:
     """Sessions that are always open."""
 
     def __init__(self, *members: StoredMember) -> None:
         self.problems: dict[str, str] = {}
         self.members = {each.name: each for each in members}
+        self.identities = StoredIdentities(self.members)
 
     def listen(self, listener: Listener) -> None:
         for each in self.members.values():

@@ -11,6 +11,8 @@ from federation.membership.cluster_status import (
     change_cluster_status,
     change_ready_condition,
     describe_apis,
+    is_member_silent,
+    name_state,
     sum_resources,
 )
 from reberth.cluster.rows import make_node_row, make_pod_row
@@ -134,6 +136,28 @@ def test_resources_a_member_no_longer_has_are_removed_from_its_status() -> None:
 def test_only_a_member_that_speaks_of_itself_answers() -> None:
     assert [each.answers for each in (GOOD, SICK, AWAY, SHUT)] == [True, True, False, False]
     assert [each.is_ready for each in (GOOD, SICK, AWAY, SHUT)] == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("ready", "is_silent", "state"),
+    [
+        (None, False, "unknown"),
+        ({"status": "True", "reason": "ClusterReady"}, False, "ready"),
+        ({"status": "False", "reason": "ClusterNotReady"}, False, "unhealthy"),
+        ({"status": "False", "reason": "ClusterNotReachable"}, True, "unreachable"),
+        ({"status": "False", "reason": "StatusCollectionFailed"}, True, "unusable"),
+        ({"status": "False", "reason": "SameMemberAsAnotherCluster"}, True, "sameMember"),
+        ({"status": "Unknown", "reason": "ClusterStatusUnknown"}, True, "unknown"),
+    ],
+)
+def test_a_member_is_silent_when_nothing_is_heard_of_its_copies(
+    ready: dict[str, str] | None, *, is_silent: bool, state: str
+) -> None:
+    conditions = [] if ready is None else [{"type": "Ready", **ready}]
+    found = bare_cluster(status={"conditions": conditions})
+    assert (is_member_silent(found), name_state(found)) == (is_silent, state)
+    deleted = msgspec.structs.replace(found.metadata, deletion_timestamp="2026-11-18T12:00:00Z")
+    assert name_state(msgspec.structs.replace(found, metadata=deleted)) == "leaving"
 
 
 def test_a_group_that_does_not_answer_keeps_its_kinds_and_is_named() -> None:

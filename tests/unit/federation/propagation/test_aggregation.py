@@ -1,11 +1,12 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 from federation.api import ResourceBinding
 from federation.objects.resources import HeldWork
 from federation.objects.template import Object
-from federation.propagation.aggregation import change_binding_status, change_template_status
+from federation.propagation.aggregation import change_binding_status, change_template_status, has_ready_copy
 from tests.support.federation.objects import NOW, WEB, claimed_binding, given, template, work
 
 IDENTIFIER = {"ordinal": 0, "version": "v1", "kind": "Deployment", "resource": "deployments", "name": "web"}
@@ -101,3 +102,58 @@ def test_clusters_of_dependents_must_be_applied_as_well() -> None:
     change = change_binding_status(one, {"m1": copy(2)}, now=NOW)
     assert change is not None
     assert change["status"]["conditions"][0]["reason"] == "FullyAppliedSuccess"
+
+
+def test_copies_in_a_silent_member_are_kept_and_do_not_count_as_ready() -> None:
+    one, works = claimed_binding(clusters=given(m1=1, m2=1)), {"m1": copy(2), "m2": copy(1)}
+    change = change_template_status(WEB, one, template(), works, silent={"m1"})
+    assert change == {
+        "metadata": {"uid": "uid-web"},
+        "status": {"replicas": 4, "readyReplicas": 1, "unavailableReplicas": 2},
+    }
+    told = change_binding_status(one, works, now=NOW, silent={"m1"})
+    assert told is not None
+    assert [
+        (each["health"], each["status"]["readyReplicas"]) for each in told["status"]["aggregatedStatus"]
+    ] == [
+        ("Unknown", 2),
+        ("Healthy", 1),
+    ]
+
+
+def reporting(**status: Any) -> HeldWork:
+    identifier = {"ordinal": 0, "version": "v1", "kind": "Deployment", "name": "web"}
+    return work({"metadata": {"name": "w"}}, manifestStatuses=[{"identifier": identifier, "status": status}])
+
+
+def kind(api_version: str, name: str) -> dict[str, str]:
+    return {"apiVersion": api_version, "kind": name, "namespace": "default", "name": "web"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "works", "silent", "is_ready"),
+    [
+        pytest.param({}, {"m1": reporting(readyReplicas=1)}, (), True, id="one is ready"),
+        pytest.param({}, {"m1": reporting(replicas=3), "m2": reporting()}, (), False, id="none is ready"),
+        pytest.param({}, {"m1": reporting(readyReplicas=3)}, ("m1",), False, id="nobody knows"),
+        pytest.param(
+            {}, {"m1": reporting(readyReplicas=1), "m2": reporting(readyReplicas=1)}, ("m1",), True, id="one"
+        ),
+        pytest.param({}, {}, (), False, id="no copy at all"),
+        pytest.param({"replicas": 0}, {"m1": reporting()}, (), None, id="scaled to nothing"),
+        pytest.param(
+            {"resource": kind("apps/v1", "DaemonSet"), "replicas": 0},
+            {"m1": reporting(numberReady=2)},
+            (),
+            True,
+            id="a DaemonSet",
+        ),
+        pytest.param(
+            {"resource": kind("v1", "ConfigMap")}, {"m1": reporting()}, (), None, id="it has no pods"
+        ),
+    ],
+)
+def test_a_workload_is_up_where_a_pod_is_ready_of_which_something_is_heard(
+    spec: dict[str, Any], works: dict[str, HeldWork], silent: tuple[str, ...], *, is_ready: bool | None
+) -> None:
+    assert has_ready_copy(claimed_binding(**spec), works, silent) is is_ready

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from federation.propagation.status_rules import Copies, sum_status, tells_generations
+from federation.propagation.status_rules import Copies, forget_readiness, sum_status, tells_generations
 from federation.settings import FederationSettings
 from reberth.config.settings import parse
 from reberth.values.errors import SettingsError
@@ -199,3 +199,27 @@ def test_networks_that_are_none_are_refused_with_their_field() -> None:
     text += b"statuses: {addresses: {m1: [10.0.0.1/8]}}"
     with pytest.raises(SettingsError, match="statuses.*10.0.0.1/8 has host bits set"):
         parse(text, FederationSettings)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "wanted"),
+    [
+        (
+            "Deployment",
+            {"replicas": 3, "updatedReplicas": 3, "readyReplicas": 3, "availableReplicas": 2},
+            {"readyReplicas": 0, "availableReplicas": 0, "unavailableReplicas": 3},
+        ),
+        (
+            "DaemonSet",
+            {"desiredNumberScheduled": 4, "numberReady": 4, "numberAvailable": 4},
+            {"numberReady": 0, "numberAvailable": 0, "numberUnavailable": 4},
+        ),
+        ("PodDisruptionBudget", {"currentHealthy": 2, "expectedPods": 2}, {"currentHealthy": 0}),
+        ("Job", {"active": 1, "ready": 1, "succeeded": 2}, {"ready": 0}),
+        ("Pod", {"phase": "Running"}, {"phase": "Unknown"}),
+        ("Pod", {"phase": "Succeeded"}, {}),
+        ("Service", {"loadBalancer": {"ingress": [{"ip": "203.0.113.1"}]}}, {}),
+    ],
+)
+def test_nothing_is_ready_in_a_member_that_is_silent(kind: str, said: Any, wanted: Any) -> None:
+    assert forget_readiness(kind, said) == said | wanted

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from federation.api import ResourceBinding, ResourceSelector, WorkloadRebalancer
+from federation.rebalancing.expiry import seconds_left
 from federation.rebalancing.progress import WaitingFor
 from federation.rebalancing.review import Limits, Review, list_wanted, set_limits
 from tests.support.federation.rebalancers import (
@@ -153,6 +154,36 @@ def test_the_status_tells_the_reason_for_waiting(
     found = look(one, {"a": bound({"m1": 1}, trigger=0, last=-5, **more)})
     assert found.waiting == {reason: 1}
     assert said in ((found.status.observed_workloads or ())[0].message or "")
+
+
+REQUIRED = bound({"m1": 1}, trigger=0, requiredBy=[{"namespace": "default", "name": "web"}])
+FOLLOWER = replace(REQUIRED, spec=replace(REQUIRED.spec, placement=None))
+UNCLAIMED = bound({"m1": 1}, trigger=0, metadata={"labels": {}})
+
+
+@pytest.mark.parametrize(
+    ("unscheduled", "reason", "said"),
+    [
+        pytest.param(FOLLOWER, WaitingFor.OTHERS, "follows the workloads", id="a dependency"),
+        pytest.param(UNCLAIMED, WaitingFor.POLICY, "No policy", id="its policy is gone"),
+    ],
+)
+def test_a_workload_that_no_scheduler_looks_at_fails_until_one_does(
+    unscheduled: ResourceBinding, reason: WaitingFor, said: str
+) -> None:
+    one = rebalancer("a", ttlSecondsAfterFinished=60, entries=(entry("a", triggeredAt=at(0)),))
+    found = look(one, {"a": unscheduled}, now=9)
+    (failed,) = found.status.observed_workloads or ()
+    assert (failed.result, failed.reason, failed.triggered_at) == ("Failed", "NotScheduled", None)
+    assert said in (failed.message or "")
+    assert found.status.finish_time == at(9)
+    assert seconds_left(seen(one, found), now=T + 9) == 60
+    assert found.waiting == {reason: 1}
+    assert not found.triggers
+
+    again = look(seen(one, found), {"a": bound({"m1": 1}, last=10)}, now=20)
+    assert [each.at for each in again.triggers] == [at(20)]
+    assert again.status.finish_time is None
 
 
 def test_a_binding_that_cannot_be_read_is_left_alone_and_the_others_are_not() -> None:

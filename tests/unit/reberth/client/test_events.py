@@ -129,6 +129,21 @@ async def test_a_storm_is_bounded_and_recording_never_waits(monkeypatch: pytest.
     assert len(server.created) == 10
 
 
+async def test_minor_events_are_left_out_where_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reberth.client.events.MOST_WAITING_FOR_MINOR", 3)
+    server = Server()
+    async with record_on(server) as recorder:
+        for number in range(5):
+            recorder.record(POD, reason="R", note=f"minor {number}", action="A", is_minor=True)
+        say(recorder, "it matters")
+        await asyncio.sleep(1)
+        assert [each.note for each in server.created] == ["minor 0", "minor 1", "minor 2", "it matters"]
+        recorder.record(POD, reason="R", note="minor again", action="A", is_minor=True)
+        await asyncio.sleep(1)
+        assert server.created[-1].note == "minor again"
+        assert recorder.lost == 0
+
+
 async def test_the_recorder_remembers_a_bounded_number_of_events(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "MOST_REMEMBERED", 20)
     server = Server()

@@ -18,6 +18,7 @@ from tests.support.federation.clusters import binding, cluster
 from tests.support.federation.copies import copy
 from tests.support.federation.fake_hub import FakeHub
 from tests.support.federation.objects import meta
+from tests.support.metrics import read_metric
 
 pytestmark = pytest.mark.looptime
 OUT = "lost=yes:NoExecute"
@@ -76,32 +77,63 @@ class EvictionHub(FakeHub):
         super()._notify(kind, record)
 
 
+def ended(outcome: str, cause: str = "Other") -> float:
+    return read_metric("reberth_federation_evictions_total", cause=cause, outcome=outcome)
+
+
+def under_way(cause: str = "Other") -> float:
+    return read_metric("reberth_federation_evictions_under_way", cause=cause)
+
+
 async def test_an_old_copy_goes_when_its_replacement_is_ready() -> None:
-    hub = EvictionHub()
-    hub.put(resources.BINDINGS, leaving())
+    hub, cause, before = EvictionHub(), "TaintUntolerated", ended("replaced", "TaintUntolerated")
+    hub.put(resources.BINDINGS, leaving(reason=cause))
     running = asyncio.create_task(hub.run(30))
     await asyncio.sleep(10)
     assert hub.leaves == ["m1"]
+    assert (under_way(cause), ended("replaced", cause)) == (1, before)
     (task,) = hub.binding.spec.graceful_eviction_tasks or ()
     assert task.creation_timestamp
     hub.report(m1=3, m2=3)
     await running
     assert hub.leaves == []
+    assert (under_way(cause), ended("replaced", cause)) == (0, before + 1)
     assert hub.events == [("EvictWorkloadFromClusterSucceed", "Evict from cluster m1 succeed.")] * 2
 
 
 async def test_an_old_copy_goes_at_the_end_of_its_grace_period() -> None:
-    hub = EvictionHub()
-    hub.put(resources.BINDINGS, leaving())
+    hub, before = EvictionHub(), ended("timedOut")
+    hub.put(resources.BINDINGS, leaving(reason="SomebodyElse"))
     running = asyncio.create_task(hub.run(610))
     await asyncio.sleep(595)
     assert hub.leaves == ["m1"]
     await running
     assert hub.leaves == []
+    assert ended("timedOut") == before + 1
+
+
+async def test_an_eviction_that_a_person_ends_is_counted_as_such() -> None:
+    hub, before = EvictionHub(), ended("byHand")
+    hub.put(resources.BINDINGS, leaving(suppressDeletion=True))
+    await hub.run(5)
+    assert under_way() == 1
+    hub.put(resources.BINDINGS, leaving(suppressDeletion=False))
+    await hub.run(5)
+    assert hub.leaves == []
+    assert (under_way(), ended("byHand")) == (0, before + 1)
+
+
+async def test_an_eviction_of_a_workload_that_is_deleted_is_under_way_no_longer() -> None:
+    hub = EvictionHub()
+    hub.put(resources.BINDINGS, leaving())
+    await hub.run(5)
+    assert under_way() == 1
+    hub.drop(resources.BINDINGS, leaving())
+    assert under_way() == 0
 
 
 async def test_a_task_is_withdrawn_when_its_cause_is_gone() -> None:
-    hub = EvictionHub()
+    hub, before = EvictionHub(), ended("withdrawn")
     hub.put(resources.BINDINGS, leaving(at="m1"))
     running = asyncio.create_task(hub.run(30))
     await asyncio.sleep(10)
@@ -111,6 +143,7 @@ async def test_a_task_is_withdrawn_when_its_cause_is_gone() -> None:
     assert hub.leaves == []
     assert [each.name for each in hub.binding.spec.clusters or ()] == ["m1"]
     assert {reason for reason, _ in hub.events} == {"EvictWorkloadFromClusterWithdrawn"}
+    assert ended("withdrawn") == before + 1
 
 
 @pytest.mark.parametrize(("fence", "ended"), [(None, False), (3600.0, True)])

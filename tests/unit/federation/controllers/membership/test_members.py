@@ -51,8 +51,15 @@ class MembersHub(FakeHub):
     def __init__(self, **members: FakeMember) -> None:
         super().__init__(resources.CLUSTERS)
         self.applied: list[str] = []
+        self.problems: dict[str, str] = {}
+        self.owners: dict[str, str] = {}
+        self.ids = dict.fromkeys(members, "uid-of-kube-system")
         sessions = SimpleNamespace(
-            get=members.get, listen=lambda _: None, problems={}, mark=lambda *_, **__: None
+            get=members.get,
+            listen=lambda _: None,
+            problems=self.problems,
+            mark=lambda *_, **__: None,
+            identities=SimpleNamespace(of=self.ids.get, owners=self.owners),
         )
         self.members = MembersController(self.hub, cast("Sessions", sessions), MemberSettings())
         self.controllers = [self.members]
@@ -121,3 +128,39 @@ async def test_a_namespace_or_finalizer_that_was_deleted_comes_back_within_a_min
     hub.applied.clear()
     await hub.look(21)
     assert hub.applied == ["karmada-es-m1", "m1"]
+
+
+async def test_a_cluster_says_which_member_it_stands_for_and_when_that_changes() -> None:
+    hub = MembersHub(m1=FakeMember(v1="Pod"))
+    hub.put(resources.CLUSTERS, joined())
+    await hub.run(5)
+    assert hub.find().spec.id == "uid-of-kube-system"
+    assert "ClusterIdentityChanged" not in {reason for reason, _ in hub.events}
+    hub.ids["m1"] = "another"
+    await hub.look(20)
+    assert hub.find().spec.id == "another"
+    assert ("ClusterIdentityChanged", "the member is another now; it was uid-of-kube-system") in hub.events
+    hub.ids["m1"] = ""
+    await hub.look(20)
+    assert hub.find().spec.id == "another", "a member that does not tell it is who it was"
+
+
+async def test_a_second_cluster_for_a_member_is_not_ready_and_says_whose_it_is() -> None:
+    hub = MembersHub()
+    hub.put(resources.CLUSTERS, joined())
+    hub.problems["m1"] = "its API server is that of Cluster m0"
+    hub.owners["m1"] = "m0"
+    await hub.run(5)
+    assert hub.conditions["Ready"] == ("False", "its API server is that of Cluster m0")
+    assert [each.reason for each in hub.find().status.conditions or ()] == ["SameMemberAsAnotherCluster"]
+    assert ("SameMemberAsAnotherCluster", "its API server is that of Cluster m0") in hub.events
+    assert not hub.find().spec.id
+    assert [each.effect for each in hub.find().spec.taints or ()] == ["NoSchedule"]
+
+
+async def test_a_member_that_has_not_told_who_it_is_is_not_used_yet() -> None:
+    hub = MembersHub(m1=FakeMember(v1="Pod"))
+    del hub.ids["m1"]
+    hub.put(resources.CLUSTERS, joined())
+    await hub.run(5)
+    assert hub.conditions["Ready"] == ("False", "it has not told who it is yet")

@@ -11,10 +11,13 @@ from federation.api import Cluster
 from federation.controllers.membership.members import MembersController, MemberSettings
 from federation.hub import metrics
 from federation.hub.sessions import Sessions
+from federation.membership.cluster_status import STATES
 from federation.objects import resources
+from reberth.runtime.metrics import REGISTRY
 from reberth.values.duration import Duration
 from tests.support.federation.clusters import cluster
 from tests.support.federation.fake_hub import FakeHub
+from tests.support.metrics import read_metric
 
 pytestmark = pytest.mark.looptime
 NAMES = ("m1", "m2", "m3")
@@ -26,6 +29,7 @@ class CutOff:
     def __init__(self) -> None:
         self.names: set[str] = set()
         self.problems: dict[str, str] = {}
+        self.identities = SimpleNamespace(of=lambda _: "uid", owners={})
 
     def get(self, name: str) -> Any:
         async def probe(**_: Any) -> None:
@@ -76,7 +80,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> LossHub:
     """What is found in members, and their namespaces on the hub, are other matters."""
     module = "federation.controllers.membership.members"
     monkeypatch.setattr(f"{module}._discover", _same)
-    monkeypatch.setattr(f"{module}.MemberCleanup", lambda *_, **__: SimpleNamespace(set_up=_nothing))
+    monkeypatch.setattr(f"{module}.MemberCleanup", lambda *_, **__: SetUp)
     return LossHub()
 
 
@@ -84,8 +88,16 @@ async def _same(known: Any, *_: Any) -> Any:
     return known
 
 
-async def _nothing(_: Any) -> None:
-    """Set up nothing."""
+class SetUp:
+    """Sets up nothing."""
+
+    @staticmethod
+    async def set_up(_: Cluster) -> None:
+        """Nothing."""
+
+    @staticmethod
+    def forget(_: str) -> None:
+        """Nothing."""
 
 
 async def test_two_of_three_lost_members_are_driven_out_only_after_the_bound(hub: LossHub) -> None:
@@ -105,4 +117,12 @@ async def test_one_of_three_is_driven_out_in_time(hub: LossHub) -> None:
     hub.cut.names = {"m1"}
     await hub.run(320)
     assert hub.driven_out() == {"m1"}
+    states = {name: read_metric("reberth_federation_clusters", state=name) for name in STATES}
+    assert {name: count for name, count in states.items() if count} == {"ready": 2, "unreachable": 1}
+    assert read_metric("reberth_federation_member_word_age_seconds", member="m1") >= 320
+    assert read_metric("reberth_federation_member_word_age_seconds", member="m2") <= 20
+    hub.drop(resources.CLUSTERS, joined("m1"))
+    await hub.run(1)
+    assert REGISTRY.get_sample_value("reberth_federation_member_word_age_seconds", {"member": "m1"}) is None
+    assert read_metric("reberth_federation_clusters", state="unreachable") == 0
     assert not hub.told("EvictionsBraked")

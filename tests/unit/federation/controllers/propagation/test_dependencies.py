@@ -73,6 +73,11 @@ CARRYING = claimed_binding(propagateDeps=True, clusters=given(m1=3))
 async def test_a_dependency_gets_a_binding_with_its_dependents() -> None:
     hub = standing(CARRYING, deployments=[needy()], configurations=[template("settings")])
     assert await hub.reconcile() == [("create default/settings-configmap", [SNAPSHOT])]
+    need = "ConfigMap default/settings"
+    assert set(hub.events) == {
+        ("GetDependenciesSucceed", f"Depends on {need}."),
+        ("SyncScheduleResultToDependenciesSucceed", f"{need} follows it to its clusters."),
+    }
 
 
 async def test_a_dependency_created_later_is_propagated_then() -> None:
@@ -91,6 +96,7 @@ async def test_without_propagate_deps_or_a_cluster_nothing_is_propagated(one: An
 async def test_dependents_are_written_once() -> None:
     hub = standing(CARRYING, attached(SNAPSHOT), deployments=[needy()], configurations=[template("settings")])
     assert await hub.reconcile() == []
+    assert not hub.events
     hub = standing(CARRYING, attached(), deployments=[needy()], configurations=[template("settings")])
     assert await hub.reconcile() == [("patch settings-configmap", [SNAPSHOT])]
 

@@ -91,7 +91,8 @@ async def test_a_policy_with_an_unreadable_selector_is_told_and_the_others_propa
     hub.hold(DEPLOYMENTS, template())
     hub.hold(resources.POLICIES, policy("odd", odd, priority=9), policy("a"))
     assert ("create", "resourcebindings default/web-deployment") in await hub.reconcile()
-    assert [reason for reason, _ in hub.events] == ["SelectorUnreadable"]
+    assert hub.events[0][0] == "SelectorUnreadable"
+    assert hub.events[1:] == [("ApplyPolicySucceed", "Claimed by PropagationPolicy default/a.")]
 
 
 async def test_what_is_gone_or_claimed_by_another_is_not_remembered() -> None:

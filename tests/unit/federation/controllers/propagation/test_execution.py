@@ -145,12 +145,15 @@ async def test_each_manifest_of_a_work_is_applied_and_one_that_is_refused_is_nam
     assert message == "1 of 3 manifests are not applied: ConfigMap default/b: exceeded quota"
     ordinals = [each.identifier.ordinal for each in hub.work.status.manifest_statuses or ()]
     assert ordinals == [0, 2]
+    assert {reason for reason, _ in hub.events} == {"SyncFailed"}
     hub.member.refuses.clear()
     await asyncio.sleep(30)
     hub.put(resources.WORKS, hub.work)
     await hub.run(1)
     assert hub.conditions["Applied"][0] == "True"
     assert hub.member.applied == ["a", "c", "b"]
+    told = [note for reason, note in hub.events if reason == "SyncSucceed"]
+    assert sorted(told) == sorted(f"Applied ConfigMap default/{name} in cluster m1." for name in "abc" * 2)
 
 
 async def test_a_member_that_fails_for_one_manifest_gets_the_others() -> None:
@@ -189,6 +192,9 @@ async def test_what_somebody_changes_back_at_once_is_written_more_and_more_rarel
     hub.member.undoes.clear()
     await running
     assert hub.conditions["Contested"][0] == "False"
+    assert [reason for reason, _ in hub.events] == ["SyncSucceed"] * 2, (
+        "on the Work and on the template, once"
+    )
 
 
 @pytest.mark.parametrize("is_leaving", [True, False])
@@ -201,6 +207,7 @@ async def test_a_copy_that_a_member_does_not_delete_is_left_there_if_its_cluster
     await hub.run(1)
     if is_leaving:
         hub.put(resources.CLUSTERS, member_cluster(deletion_timestamp="2027-01-15T08:00:00Z"))
+    hub.events.clear()
     hub.member.refuses["a"] = Forbidden("delete", "a policy forbids it")
     hub.put(resources.WORKS, work_of("a", "b", deleted=NOW))
     running = asyncio.create_task(hub.run(900))

@@ -81,6 +81,9 @@ async def test_works_follow_the_schedule_decided_while_they_waited_for_their_tur
     task.cancel()
     await asyncio.wait([task])
     assert hub.made == ["m2"]
+    assert hub.events == [("SyncWorkSucceed", "Wrote its Works for m2.")] * 2, (
+        "on the binding and its template"
+    )
 
 
 def _put_template(hub: CallPriorityHub, named: dict[str, str]) -> None:

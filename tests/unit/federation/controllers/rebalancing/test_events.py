@@ -9,8 +9,8 @@ from prometheus_client import Counter as Counting
 
 from federation.api import RebalancerStatus
 from federation.controllers.rebalancing.events import RebalanceEvents
-from federation.hub import rebalance_metrics as metrics
 from federation.hub.hub import Hub
+from federation.hub.telemetry import rebalance_metrics as metrics
 from federation.rebalancing.progress import WaitingFor
 from tests.support.federation.rebalancers import T, at, bound, entry, rebalancer
 from tests.support.metrics import read_metric
