@@ -1,17 +1,15 @@
 """Schedules bindings: each one is decided as soon as something changes that may concern it.
 
 Watches bindings and Clusters. Writes spec.clusters, the applied placement and the condition Scheduled of
-bindings. Asks scheduling/decide; propagation/schedule_result turns the decision into patches. A binding that
-could not be scheduled waits for a change of the clusters, not for a timer. Decisions are subtracted from the
-clusters' room until they report it themselves (propagation/reservations).
+bindings. Asks planning/binding_scheduler. A binding that could not be scheduled waits for a change of the
+clusters, not for a timer. Decisions are subtracted from the clusters' room until they report it themselves.
 """
 
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta
 
 from federation.api import Cluster, ResourceBinding
@@ -22,21 +20,18 @@ from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
 from federation.objects.names import Key
 from federation.objects.template import Object
+from federation.planning.binding_scheduler import BindingScheduler, SchedulingRules
 from federation.propagation.binding import template_of
-from federation.propagation.reservations import Reservations
-from federation.propagation.schedule_note import apply_note, resume
 from federation.propagation.schedule_result import (
     FAILED,
     BindingEvent,
-    change_clusters,
     change_schedule_status,
-    describe_unreadable,
     is_scheduled_by_us,
     list_events,
     priority_rank,
 )
 from federation.propagation.shortage_news import ShortageNews
-from federation.scheduling import Decision, Fleet, Reason, decide
+from federation.scheduling import Decision, Fleet, Reason
 from federation.scheduling.cause import Cause
 from reberth.client.events import NORMAL, WARNING
 from reberth.cluster.kinds import Resource
@@ -65,12 +60,15 @@ class SchedulerSettings(QueueSettings, frozen=True):
     handover_timeout: Duration = Duration(600)
     """How long new copies may take to get ready, of a move that nobody requested."""
 
+    def rules(self, *, hands_over: bool) -> SchedulingRules:
+        handover = max(1, int(self.handover_timeout)) if hands_over else None
+        return SchedulingRules(self.reserve_for, self.reported_within, handover)
+
 
 class SchedulerController:
     def __init__(self, hub: Hub, settings: SchedulerSettings, *, hands_over: bool = True) -> None:
         """`hands_over`: the handovers controller runs, so that old copies that are kept will be removed."""
         self._hub = hub
-        self._handover = max(1, int(settings.handover_timeout)) if hands_over else None
         self._settings = settings
         self._queue = WorkQueue(
             "scheduler",
@@ -82,11 +80,12 @@ class SchedulerController:
         self._known: set[Key] = set()
         self._unscheduled: set[Key] = set()
         self._shapes: dict[str, object] = {}
-        self._clusters: object = None
-        self._read: Fleet | None = None
         self._shortages = ShortageNews()
-        self._reservations = Reservations(
-            lasting=settings.reserve_for, reported_within=settings.reported_within
+        self._scheduler = BindingScheduler(
+            lambda: hub.cache.of(resources.CLUSTERS.kind).rows(),
+            settings.rules(hands_over=hands_over),
+            timed=metrics.time_step,
+            on_fault=_report_fault,
         )
 
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
@@ -97,25 +96,8 @@ class SchedulerController:
                 self._add(key, metrics.CLUSTER_CHANGED)
 
     def place_new(self, key: Key, wanted: Object) -> Object:
-        """Decide for a binding that is about to be created, so that it is created with its clusters.
-
-        If it cannot be decided now, it is created as it is, and scheduled afterwards.
-        """
-        metadata = {**wanted["metadata"], "namespace": key.namespace}
-        binding = msgspec.convert({**wanted, "metadata": metadata}, ResourceBinding)
-        now = self._hub.clock()
-        self._reservations.observe(key, None, now=now)
-        decision = self._decide(key, binding, now)
-        change = self._change(binding, decision) if is_scheduled_by_us(binding) else None
-        if change is None:
-            return wanted
-        self._reservations.reserve(key, binding, _list_given(decision), now=now)
-        annotations = {**metadata["annotations"], **change["metadata"]["annotations"]}
-        return {
-            **wanted,
-            "metadata": {**wanted["metadata"], "annotations": annotations},
-            "spec": {**wanted["spec"], **change.get("spec", {})},
-        }
+        """Decide for a binding that is about to be created, so that it is created with its clusters."""
+        return self._scheduler.place_new(key, wanted, now=self._hub.clock())
 
     @contextmanager
     def decide_triggered(self, key: Key, triggered: ResourceBinding) -> Iterator[Object]:
@@ -124,21 +106,17 @@ class SchedulerController:
         It is written within the context. If it cannot be decided now, the trigger is written alone, and
         scheduled afterwards.
         """
-        change = None
-        if is_scheduled_by_us(triggered):
-            decision = self._decide(key, apply_note(triggered), self._hub.clock())
-            change = self._change(triggered, decision) if decision.cause == Cause.REQUESTED else None
+        now = self._hub.clock()
+        decision, change = self._scheduler.decide_triggered(key, triggered, now=now)
         if change is None:
             yield {}
         else:
-            with self._reserving(key, triggered, decision):
+            with self._scheduler.reserving(key, triggered, decision, now=now):
                 yield change
 
     def see_fleet(self, key: Key, binding: ResourceBinding) -> Fleet:
         """Return the clusters, less the room that is reserved for others. Raises ObjectError."""
-        return self._read_fleet().less(
-            self._reservations.taken_by_others(key, binding, now=self._hub.clock())
-        )
+        return self._scheduler.see_fleet(key, binding, now=self._hub.clock())
 
     async def run(self) -> None:
         await self._queue.run()
@@ -148,7 +126,7 @@ class SchedulerController:
         is_new = key not in self._known
         if is_new:
             self._known.add(key)
-            self._reservations.restore(key, binding, now=self._hub.clock())
+            self._scheduler.restore(key, binding, now=self._hub.clock())
         self._add(key, metrics.BINDING_ADD if is_new else metrics.BINDING_UPDATE)
 
     def _add(self, key: Key, event: str) -> None:
@@ -167,7 +145,7 @@ class SchedulerController:
     async def _reconcile(self, key: Key) -> float | None:
         binding = self._hub.find_binding(key)
         now = self._hub.clock()
-        self._reservations.observe(key, binding, now=now)
+        self._scheduler.observe(key, binding, now=now)
         self._unscheduled.discard(key)
         if binding is None or not is_scheduled_by_us(binding):
             self._shortages.forget(key)
@@ -175,35 +153,15 @@ class SchedulerController:
                 self._known.discard(key)
             return None
         started = time.monotonic()
-        known = apply_note(binding)
-        decision = resume(binding, known, self._decide(key, known, now))
+        decision, is_unreported = self._scheduler.decide_known(key, binding, now=now)
         if decision.reason is not Reason.SUCCESS:
             self._unscheduled.add(key)
-        await self._carry_out(key, binding, decision, is_unreported=known is not binding)
+        await self._carry_out(key, binding, decision, is_unreported=is_unreported)
         if decision.cause:
             _measure(decision, time.monotonic() - started)
         if decision.retry:
             metrics.QUEUE_INCOMING.labels(metrics.ATTEMPT_FAILED).inc()
         return self._settings.look_again if decision.retry else None
-
-    def _decide(self, key: Key, binding: ResourceBinding, now: float) -> Decision:
-        """Decide; an object that cannot be read is a refusal."""
-        try:
-            return decide(binding, self.see_fleet(key, binding), now=now, timed=metrics.time_step)
-        except ObjectError as error:
-            return describe_unreadable(binding, error)
-
-    def _read_fleet(self) -> Fleet:
-        """Return the clusters, read anew when they have changed."""
-        clusters = self._hub.cache.of(resources.CLUSTERS.kind).rows()
-        if clusters is not self._clusters or self._read is None:
-            known = self._read.faults if self._read else ()
-            self._read = Fleet(clusters, before=self._read)
-            self._clusters = clusters
-            for fault in self._read.faults:
-                if all(fault is not each for each in known):
-                    log.warning("cluster has no room that can be read", reason=str(fault))
-        return self._read
 
     async def _carry_out(
         self, key: Key, binding: ResourceBinding, decision: Decision, *, is_unreported: bool
@@ -214,25 +172,15 @@ class SchedulerController:
         """
         resource = resources.binding_resource(key.kind)
         written = binding
-        change = self._change(binding, decision)
+        change = self._scheduler.change(binding, decision)
         if change is not None:
-            with self._reserving(key, binding, decision):
+            with self._scheduler.reserving(key, binding, decision, now=self._hub.clock()):
                 written = await self._hub.patch(resource, binding, change)
         was_changed = change is not None or is_unreported
         self._record_events(key, binding, decision, was_changed=was_changed)
         status = change_schedule_status(written, decision, was_changed=was_changed, now=self._hub.clock())
         if status is not None:
             await self._hub.patch(resource, written, status, subresource="status")
-
-    def _change(self, binding: ResourceBinding, decision: Decision) -> Object | None:
-        clusters = self._hub.cache.of(resources.CLUSTERS.kind).rows()
-        leaving = {each.metadata.name for each in clusters if each.metadata.deletion_timestamp is not None}
-        return change_clusters(binding, decision, leaving=leaving, handover=self._handover)
-
-    def _reserving(
-        self, key: Key, binding: ResourceBinding, decision: Decision
-    ) -> AbstractContextManager[None]:
-        return self._reservations.reserving(key, binding, _list_given(decision), now=self._hub.clock())
 
     def _record_events(
         self, key: Key, binding: ResourceBinding, decision: Decision, *, was_changed: bool
@@ -256,8 +204,8 @@ class SchedulerController:
                 )
 
 
-def _list_given(decision: Decision) -> dict[str, int]:
-    return {target.name: target.replicas for target in decision.clusters}
+def _report_fault(fault: ObjectError) -> None:
+    log.warning("cluster has no room that can be read", reason=str(fault))
 
 
 def _shape_of(cluster: Cluster) -> object:
