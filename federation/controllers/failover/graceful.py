@@ -2,21 +2,18 @@
 
 Watches bindings with eviction tasks, their Works, and Clusters. Writes spec.gracefulEvictionTasks,
 spec.clusters if a task is withdrawn because its cause is gone, and the condition Failover where a lost member
-holds a new copy back. Asks failover/eviction_tasks and failover/eviction_causes.
+holds a new copy back. Asks planning/evictions.
 """
 
 from collections import Counter
 from typing import Any
 
-from msgspec.structs import replace
-
-from federation.api import WORK_API_VERSION, AggregatedStatus, Cluster, GracefulEvictionTask, ResourceBinding
+from federation.api import WORK_API_VERSION, Cluster, GracefulEvictionTask, ResourceBinding
 from federation.failover.eviction_causes import EvictionCauses
 from federation.failover.eviction_tasks import (
     Assessment,
     Patience,
     change_failover_condition,
-    review_tasks,
     write_assessment,
 )
 from federation.hub.hub import Hub, refer_to
@@ -26,7 +23,7 @@ from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.membership.cluster_status import is_member_ready
 from federation.objects import resources
 from federation.objects.names import Key, binding_of
-from federation.propagation.aggregation import read_copies
+from federation.planning.evictions import assess_evictions, list_concerned
 from federation.propagation.binding import template_of
 from reberth.cluster.kinds import Resource
 from reberth.records import ObjectMeta
@@ -41,6 +38,10 @@ class GracefulSettings(QueueSettings, frozen=True):
     """Grace period of tasks without gracePeriodSeconds."""
     fence_after: Duration | None = None
     """When a copy in a lost member counts as gone if it is purged directly; if not set, never."""
+
+    @property
+    def patience(self) -> Patience:
+        return Patience(self.timeout, self.fence_after)
 
 
 class GracefulController:
@@ -82,7 +83,7 @@ class GracefulController:
     def _queue_evicted(self, cluster: str) -> None:
         """The readiness and the taints of a member matter to the evictions from it and to it."""
         for key, binding in self._hub.list_bindings():
-            if binding.spec.graceful_eviction_tasks and cluster in _list_concerned(binding):
+            if binding.spec.graceful_eviction_tasks and cluster in list_concerned(binding):
                 self._queue.add(key)
 
     async def _reconcile(self, key: Key) -> float | None:
@@ -90,14 +91,14 @@ class GracefulController:
         binding = self._hub.find_binding(key)
         if binding is None or binding.metadata.deletion_timestamp is not None:
             return None
-        named = (self._hub.find(resources.CLUSTERS, "", name) for name in _list_concerned(binding))
-        clusters, now = [each for each in named if each is not None], self._hub.clock()
-        newest = replace(binding.status, aggregated_status=self._read_copies(key, binding))
-        found = review_tasks(
-            replace(binding, status=newest),
-            ready={each.metadata.name for each in clusters if is_member_ready(each)},
-            calm={each.metadata.name for each in clusters if self._causes.find(binding, each) is None},
-            patience=Patience(self._settings.timeout, self._settings.fence_after),
+        named = (self._hub.find(resources.CLUSTERS, "", name) for name in list_concerned(binding))
+        now = self._hub.clock()
+        found = assess_evictions(
+            binding,
+            self._index.of(key),
+            (each for each in named if each is not None),
+            self._causes,
+            patience=self._settings.patience,
             now=now,
         )
         if change := write_assessment(binding, found):
@@ -111,21 +112,6 @@ class GracefulController:
             self._record(key, binding, _WITHDRAWN, _explain(task))
         # A grace period is over after `due`, not at it, and times are whole seconds.
         return None if found.due is None else max(0.0, found.due - now) + 1
-
-    def _read_copies(self, key: Key, binding: ResourceBinding) -> tuple[AggregatedStatus, ...]:
-        """Read them from the Works: the binding may still show a copy that was in the same place before.
-
-        A copy that is being deleted has not left its member yet, but replaces no other one.
-        """
-        targets = {each.name for each in binding.spec.clusters or ()}
-        works = self._index.of(key).items()
-        return read_copies(
-            {
-                name: one
-                for name, one in works
-                if one.metadata.deletion_timestamp is None or name not in targets
-            }
-        )
 
     def _count_ended(self, found: Assessment) -> None:
         for task in found.withdrawn:
@@ -150,12 +136,6 @@ class GracefulController:
         template = refer_to(template_of(binding), ObjectMeta(uid=binding.spec.resource.uid))
         for regarding in (refer_to(key, binding.metadata), template):
             self._hub.recorder.record(regarding, reason=reason, note=note, action=_ACTION)
-
-
-def _list_concerned(binding: ResourceBinding) -> set[str]:
-    """List the clusters that a workload leaves and those that it is in."""
-    leaving = {task.from_cluster for task in binding.spec.graceful_eviction_tasks or ()}
-    return leaving | {target.name for target in binding.spec.clusters or ()}
 
 
 def _shape_of(cluster: Cluster) -> object:

@@ -1,7 +1,7 @@
 """Starts evictions: workloads that do not tolerate a NoExecute taint of their cluster leave it, at a rate.
 
 Watches bindings, and Clusters for taints and deletion. Writes tasks into spec.gracefulEvictionTasks. Asks
-failover/eviction_causes when a workload has to leave, and failover/eviction_tasks for the task.
+planning/evictions when a workload has to leave, with which task.
 """
 
 import asyncio
@@ -13,13 +13,14 @@ from msgspec import Meta
 from federation.api import Cluster, GracefulEvictionTask, ResourceBinding
 from federation.api.clusters import NO_EXECUTE
 from federation.failover.eviction_causes import EvictionCause, EvictionCauses
-from federation.failover.eviction_tasks import make_task, write_tasks
+from federation.failover.eviction_tasks import write_tasks
 from federation.failover.toleration import EvictionPace
 from federation.hub.hub import Hub
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
 from federation.objects.names import Key
-from federation.propagation.schedule_result import is_scheduled_by_us, priority_rank
+from federation.planning.evictions import list_evictions
+from federation.propagation.schedule_result import priority_rank
 from reberth.cluster.kinds import Resource
 
 
@@ -82,16 +83,12 @@ class TaintingController:
         self, binding: ResourceBinding | None
     ) -> Iterator[tuple[EvictionCause, GracefulEvictionTask]]:
         """Yield the causes to evict the workload, now or later, with the task of each."""
-        if binding is None or not is_scheduled_by_us(binding):
-            return
-        for target in binding.spec.clusters or ():
-            cluster = self._hub.find(resources.CLUSTERS, "", target.name)
-            cause = self._causes.find(binding, cluster) if cluster else None
-            if cause is None:
-                continue
-            task = make_task(binding, target.name, reason=cause.reason, message=cause.message)
-            if task is not None:
-                yield cause, task
+        if binding is None:
+            return iter(())
+        return list_evictions(binding, self._find_cluster, self._causes)
+
+    def _find_cluster(self, name: str) -> Cluster | None:
+        return self._hub.find(resources.CLUSTERS, "", name)
 
 
 def _shape_of(cluster: Cluster) -> object:

@@ -1,7 +1,7 @@
 """Creates bindings: each resource template that a policy selects is claimed by it and gets a binding.
 
 Watches policies, resource templates and bindings. Writes bindings, and the claim on the template. Asks
-propagation/policy_match and propagation/binding. The binding is written first, if possible with its clusters,
+planning/binding_changes. The binding is written first, if possible with its clusters,
 because workloads wait for it; it carries the claim, too. The claim on the template follows, less urgently.
 """
 
@@ -20,21 +20,18 @@ from federation.objects import resources
 from federation.objects.expectations import Expectations
 from federation.objects.names import Key, permanent_id
 from federation.objects.template import Object, ResourceTemplate
-from federation.propagation.binding import (
-    change_binding,
-    change_template,
-    is_claimed,
-    key_of_binding,
-    list_claims,
-    template_of,
-    write_binding,
+from federation.planning.binding_changes import (
+    ChangeBinding,
+    CreateBinding,
+    DeleteBinding,
+    decide_binding,
+    find_policy,
 )
+from federation.propagation.binding import change_template, key_of_binding, template_of
 from federation.propagation.policy_match import (
     CLUSTER_POLICY,
     POLICY,
     PolicyIndex,
-    Subject,
-    choose_policy,
     kind_of_policy,
     list_unreadable,
 )
@@ -134,27 +131,20 @@ class DetectorController:
         if resource is None or not self._hub.cache.is_complete(resource.kind):
             return None
         template, binding = self._hub.find(resource, key.namespace, key.name), self._find_binding(key)
-        if binding is not None and not _belongs(binding, template):
-            await self._hub.remove(resources.binding_resource(key_of_binding(key).kind), binding)
-        elif template is not None and template.metadata.deletion_timestamp is None:
-            return await self._bind(key, template, binding)
-        return None
-
-    async def _bind(
-        self, key: Key, template: ResourceTemplate, binding: ResourceBinding | None
-    ) -> float | None:
-        policy = self._choose(key, template, binding)
-        if policy is None and binding is None and not is_claimed(template.metadata.labels):
-            return None
-        if change_template(template, policy):
-            self._claims.add(key)
         target = key_of_binding(key)
         bindings = resources.binding_resource(target.kind)
-        if binding is not None:
-            if change := change_binding(binding, key, template, policy):
-                await self._hub.patch(bindings, binding, change)
-        elif policy is not None:
-            return await self._create(target, write_binding(key, template, policy))
+        step = decide_binding(key, template, binding, self._find_policies)
+        if step.claim:
+            self._claims.add(key)
+        match step.binding:
+            case DeleteBinding(found):
+                await self._hub.remove(bindings, found)
+            case ChangeBinding(found, patch):
+                await self._hub.patch(bindings, found, patch)
+            case CreateBinding(wanted):
+                return await self._create(target, wanted)
+            case _:
+                pass
         return None
 
     async def _create(self, target: Key, wanted: Object) -> float | None:
@@ -173,7 +163,7 @@ class DetectorController:
         template = self._hub.find(resource, key.namespace, key.name) if resource else None
         if resource is None or template is None:
             return
-        policy = self._choose(key, template, self._find_binding(key))
+        policy = find_policy(key, template, self._find_binding(key), self._find_policies)
         if claim := change_template(template, policy):
             await self._hub.patch(resource, template, claim)
             if policy is not None:
@@ -186,15 +176,6 @@ class DetectorController:
         target = key_of_binding(key)
         return self._hub.find(resources.binding_resource(target.kind), target.namespace, target.name)
 
-    def _choose(
-        self, key: Key, template: ResourceTemplate, binding: ResourceBinding | None
-    ) -> PropagationPolicy | None:
-        """The claim of the binding counts as long as the template has none: it is written first."""
-        labels = template.metadata.labels or {}
-        if binding is not None and not is_claimed(labels):
-            labels = {**labels, **list_claims(binding.metadata.labels)}
-        return choose_policy(Subject(key, labels), self._find_policies(key))
-
     def _find_policies(self, key: Key) -> Iterable[PropagationPolicy]:
         """Yield the policies that may select the template, by an index of each namespace."""
         if key.namespace:
@@ -203,11 +184,3 @@ class DetectorController:
         yield from (
             self._hub.cache.of(resources.CLUSTER_POLICIES.kind).rows().part("").read(PolicyIndex).find(key)
         )
-
-
-def _belongs(binding: ResourceBinding, template: ResourceTemplate | None) -> bool:
-    """Tell whether the binding is of the present template, not of a deleted one, or was created by hand."""
-    owners = {owner.uid for owner in binding.metadata.owner_references or ()}
-    if binding.spec.resource.uid not in owners:
-        return True
-    return template is not None and template.metadata.uid in owners

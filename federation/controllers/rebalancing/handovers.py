@@ -6,8 +6,6 @@ spec.clusters for a return. Asks rebalancing/handover.
 
 from typing import Any
 
-from msgspec.structs import replace
-
 from federation.api import WORK_API_VERSION, Cluster, ResourceBinding
 from federation.controllers.rebalancing.events import record_on_both
 from federation.hub.call_priority import Urgency
@@ -18,7 +16,7 @@ from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.membership.cluster_status import is_member_ready
 from federation.objects import resources
 from federation.objects.names import Key, binding_of
-from federation.propagation.aggregation import read_copies
+from federation.planning.handover_status import with_newest_status
 from federation.rebalancing.handover import (
     Hold,
     Ready,
@@ -86,7 +84,7 @@ class HandoversController:
         if binding is None or binding.metadata.deletion_timestamp is not None:
             self._held.discard(key)
             return None
-        newest = self._with_newest_status(key, binding)
+        newest = with_newest_status(binding, self._index.of(key), self._find_cluster)
         now, resource = self._hub.clock(), resources.binding_resource(key.kind)
         match review_handover(newest, self._read_fleet, now=now):
             case Wait(seconds):
@@ -111,20 +109,8 @@ class HandoversController:
     def _read_fleet(self) -> Fleet:
         return Fleet(self._hub.cache.of(resources.CLUSTERS.kind).rows())
 
-    def _with_newest_status(self, key: Key, binding: ResourceBinding) -> ResourceBinding:
-        """Use the status of the Works: aggregatedStatus may still have a copy that is being deleted.
-
-        Of copies in members that are not Ready nobody knows how they are.
-        """
-        works = self._index.of(key)
-        lasting = {name: work for name, work in works.items() if work.metadata.deletion_timestamp is None}
-        copies = read_copies(lasting) if works else binding.status.aggregated_status or ()
-        known = tuple(each for each in copies if self._is_known(each.cluster_name))
-        return replace(binding, status=replace(binding.status, aggregated_status=known))
-
-    def _is_known(self, name: str) -> bool:
-        cluster = self._hub.find(resources.CLUSTERS, "", name)
-        return cluster is not None and is_member_ready(cluster)
+    def _find_cluster(self, name: str) -> Cluster | None:
+        return self._hub.find(resources.CLUSTERS, "", name)
 
     def _on_cluster(self, cluster: Cluster) -> None:
         """Look at the handovers again when a member becomes Ready, or is so no longer."""
