@@ -181,7 +181,12 @@ class Federation:
             ),
             (switches.execution, lambda: ExecutionController(hub, sessions, settings.execution)),
             (switches.statuses, lambda: StatusesController(hub, index, settings.statuses)),
-            (switches.rebalancer, lambda: RebalancerController(hub, settings.rebalancer, decide_triggered)),
+            (
+                switches.rebalancer,
+                lambda: RebalancerController(
+                    hub, settings.rebalancer, decide_triggered, fork_scheduler=scheduler.fork
+                ),
+            ),
             (switches.handovers, lambda: HandoversController(hub, index, settings.handovers)),
             (
                 switches.failback,

@@ -15,6 +15,8 @@ BINDING_NOT_FOUND = "ReferencedBindingNotFound"
 NOT_READY_IN_TIME = "NotReadyInTime"
 NOT_SCHEDULED = "NotScheduled"
 """No scheduler looks at the binding: it only follows others, or no policy selects its object any more."""
+DRY_RUN = "DryRun"
+"""The reason of an entry that only says where a workload would move."""
 
 
 class RebalancedWorkload(Record, frozen=True):
@@ -45,7 +47,10 @@ class ObservedWorkload(Record, frozen=True):
 
 
 class RebalancerSpec(Record, frozen=True):
-    """The workloads to reschedule, by name or by labels, and how many replicas may move at once."""
+    """The workloads to reschedule, by name or by labels, and how many replicas may move at once.
+
+    With `dry_run` none is rescheduled: the status says where they would move.
+    """
 
     workloads: tuple[RebalancedWorkload, ...] | None = None
     workload_selectors: tuple[ResourceSelector, ...] | None = None
@@ -53,6 +58,7 @@ class RebalancerSpec(Record, frozen=True):
     handover_timeout_seconds: int | None = None
     max_moving_replicas: Annotated[int, Meta(ge=1)] | None = None
     ttl_seconds_after_finished: int | None = None
+    dry_run: bool = False
 
 
 class RebalancerStatus(Record, frozen=True):

@@ -56,7 +56,7 @@ class BindingScheduler:
     def fork(self) -> Self:
         """Return a scheduler that knows the same, and whose decisions this one does not see."""
         other = copy.copy(self)
-        other._reservations = copy.deepcopy(self._reservations)  # noqa: SLF001 - the same class
+        other._reservations = self._reservations.copy()  # noqa: SLF001 - the same class
         return other
 
     def restore(self, key: Key, binding: ResourceBinding, *, now: float) -> None:

@@ -10,6 +10,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Self
 
 import msgspec
 from msgspec.structs import replace
@@ -47,6 +48,14 @@ class Reservations:
         self._taken: dict[str, Counter[str]] = {}
         self._ends: list[tuple[float, int, Key, str]] = []
         self._numbers = itertools.count()
+
+    def copy(self) -> Self:
+        """Return the same reservations, to be changed apart from these."""
+        other = type(self)(lasting=self._lasting, reported_within=self._reported_within)
+        for key, held in self._held.items():
+            for name, one in held.items():
+                other._put(key, name, one)  # noqa: SLF001 - the same class
+        return other
 
     def reserve(self, key: Key, binding: ResourceBinding, given: Mapping[str, int], *, now: float) -> None:
         """Reserve what a decision gives beyond what the binding has, and what it has and is held still."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from federation.api import ObservedWorkload, RebalancedWorkload, RebalanceResult, ResourceSelector
+from federation.api.rebalancers import DRY_RUN
 from reberth.records import Labels
 from reberth.selectors.labels import compile_selector
 
@@ -19,12 +20,15 @@ def order(entry: ObservedWorkload) -> str:
 def merge_entries(
     wanted: Iterable[RebalancedWorkload], entries: Iterable[ObservedWorkload]
 ) -> tuple[ObservedWorkload, ...]:
-    """Update the entries: add new workloads, and drop unwanted ones unless they have succeeded."""
+    """Update the entries: add new workloads, and drop unwanted ones unless they have succeeded.
+
+    What a dry run has answered is no result.
+    """
     asked = dict.fromkeys(wanted)
     known = {
         entry.workload: entry
         for entry in entries
-        if entry.workload in asked or entry.result is RebalanceResult.SUCCESSFUL
+        if entry.reason != DRY_RUN and (entry.workload in asked or entry.result is RebalanceResult.SUCCESSFUL)
     }
     new = (ObservedWorkload(workload) for workload in asked if workload not in known)
     return tuple(sorted((*known.values(), *new), key=order))

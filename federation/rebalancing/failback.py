@@ -11,8 +11,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from federation.api import FailbackStatus, ResourceBinding
-from federation.rebalancing.handover import kept_replicas, last_return
-from federation.rebalancing.triggers import is_pending, last_scheduled
+from federation.rebalancing.handover import kept_replicas, last_return, set_timeout
+from federation.rebalancing.triggers import choose_trigger, is_pending, last_scheduled
 from federation.scheduling import Decision, Fleet, Reason, decide
 from reberth.values.timestamp import parse_time, write_time
 
@@ -62,6 +62,11 @@ def decide_failback(
         return RecordGroup(FailbackStatus(home, write_time(now)))
     rest = _count_from(binding, noted) + _stabilization(binding, said.stabilization_seconds) - now
     return TriggerFailback(home) if rest <= 0 else NoAction(rest)
+
+
+def request_return(binding: ResourceBinding, *, timeout: float, now: float) -> tuple[float, int]:
+    """Return the time of the request, and how long the new copies have to get ready."""
+    return choose_trigger(binding, created=now // 1, now=now), set_timeout(binding, timeout)
 
 
 def _count_from(binding: ResourceBinding, noted: FailbackStatus) -> float:

@@ -60,8 +60,8 @@ class Review(msgspec.Struct, frozen=True):
     """The result of a review; `look_again` is when the next timeout ends."""
 
     status: RebalancerStatus
-    triggers: tuple[Trigger, ...]
-    waiting: Counter[WaitingFor]
+    triggers: tuple[Trigger, ...] = ()
+    waiting: Counter[WaitingFor] = msgspec.field(default_factory=Counter)
     look_again: float | None = None
 
 

@@ -118,6 +118,10 @@ class SchedulerController:
         """Return the clusters, less the room that is reserved for others. Raises ObjectError."""
         return self._scheduler.see_fleet(key, binding, now=self._hub.clock())
 
+    def fork(self) -> BindingScheduler:
+        """Return a scheduler for decisions that are not carried out."""
+        return self._scheduler.fork()
+
     async def run(self) -> None:
         await self._queue.run()
 

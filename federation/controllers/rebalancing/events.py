@@ -12,6 +12,7 @@ from federation.api import (
     WorkloadRebalancer,
 )
 from federation.api.bindings import kind_of
+from federation.api.rebalancers import DRY_RUN
 from federation.hub.hub import Hub, refer_to
 from federation.hub.telemetry import rebalance_metrics as metrics
 from federation.objects.names import Key
@@ -81,4 +82,4 @@ class RebalanceEvents:
 
 
 def _is_done(entry: ObservedWorkload) -> bool:
-    return entry.result is RebalanceResult.SUCCESSFUL
+    return entry.result is RebalanceResult.SUCCESSFUL and entry.reason != DRY_RUN

@@ -25,10 +25,11 @@ from federation.rebalancing.failback import (
     TriggerFailback,
     decide_failback,
     is_returning,
+    request_return,
     wants_failback,
 )
-from federation.rebalancing.handover import is_overdue, set_timeout
-from federation.rebalancing.triggers import choose_trigger, is_triggered, with_trigger, write_trigger
+from federation.rebalancing.handover import is_overdue
+from federation.rebalancing.triggers import is_triggered, with_trigger, write_trigger
 from federation.scheduling import Fleet
 from reberth.cluster.kinds import Resource
 from reberth.values.duration import Duration
@@ -110,8 +111,8 @@ class FailbackController:
     ) -> float | None:
         if self._count_under_way() >= self._settings.at_once:
             return self._settings.look_again
-        trigger = choose_trigger(binding, created=now // 1, now=now)
-        at, timeout = write_time(trigger), set_timeout(binding, self._settings.handover_timeout)
+        trigger, timeout = request_return(binding, timeout=self._settings.handover_timeout, now=now)
+        at = write_time(trigger)
         with self._decide_triggered(key, with_trigger(binding, at, timeout)) as placed:
             patch = write_trigger(binding, at, timeout, placed)
             await self._hub.patch(resources.binding_resource(key.kind), binding, patch)

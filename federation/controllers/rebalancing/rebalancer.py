@@ -1,9 +1,9 @@
 """Carries out WorkloadRebalancers: triggers a fresh scheduling of their workloads and reports the results.
 
 Watches WorkloadRebalancers, and the bindings of their workloads. Writes the status of rebalancers, and
-triggers with the new clusters into bindings; deletes expired rebalancers. Asks rebalancing/review. The status
-is written before the triggers, and gathers all results since the last one: a large rebalancer costs one call
-for each binding and few more.
+triggers with the new clusters into bindings; deletes expired rebalancers. Asks rebalancing/review, and for a
+dry run planning/dry_run. The status is written before the triggers, and gathers all results since the last
+one: a large rebalancer costs one call for each binding and few more.
 """
 
 import asyncio
@@ -14,9 +14,8 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
-from msgspec.structs import replace
 
-from federation.api import RebalancedWorkload, ResourceBinding, ResourceSelector, WorkloadRebalancer
+from federation.api import ResourceBinding, WorkloadRebalancer
 from federation.controllers.rebalancing.events import RebalanceEvents
 from federation.hub.hub import Hub
 from federation.hub.workqueue import QueueSettings, WorkQueue
@@ -24,10 +23,10 @@ from federation.objects import resources
 from federation.objects.merge_patch import make_merge_patch
 from federation.objects.names import Key
 from federation.objects.template import Object
-from federation.propagation.binding import key_of_binding
-from federation.rebalancing.entries import Listing, select_workloads
+from federation.planning.binding_scheduler import BindingScheduler
+from federation.planning.dry_run import answer_dry_run, is_answered
+from federation.planning.rebalanced_bindings import Lookup, binding_key, choose_handover
 from federation.rebalancing.expiry import seconds_left
-from federation.rebalancing.handover import set_timeout
 from federation.rebalancing.progress import find_waiting
 from federation.rebalancing.review import (
     Limits,
@@ -39,11 +38,9 @@ from federation.rebalancing.review import (
 )
 from federation.rebalancing.triggers import is_handled, with_trigger, write_trigger
 from reberth.cluster.kinds import Resource
-from reberth.cluster.pods.identity import group_of
-from reberth.selectors.labels import SelectorError
+from reberth.records import ObjectMeta
 from reberth.values import errors
 from reberth.values.duration import Duration
-from reberth.values.object_error import ObjectError
 
 _AFTER_CONFLICT = 1.0
 _ENTRIES_AT_ONCE = 50
@@ -70,10 +67,18 @@ def decide_later(_: Key, __: ResourceBinding) -> AbstractContextManager[Object]:
 
 class RebalancerController:
     def __init__(
-        self, hub: Hub, settings: RebalancerSettings, decide_triggered: DecideTriggered = decide_later
+        self,
+        hub: Hub,
+        settings: RebalancerSettings,
+        decide_triggered: DecideTriggered = decide_later,
+        *,
+        fork_scheduler: Callable[[], BindingScheduler],
     ) -> None:
+        """`fork_scheduler` makes the scheduler that dry runs ask."""
         self._hub = hub
         self._decide_triggered = decide_triggered
+        self._fork_scheduler = fork_scheduler
+        self._lookup = Lookup(hub.find_binding, self._list_templates)
         self._settings = settings
         self._queue = WorkQueue("rebalancer", self._reconcile, settings)
         self._sending = asyncio.Semaphore(settings.triggers_at_once)
@@ -119,7 +124,7 @@ class RebalancerController:
             for entry in rebalancer.status.observed_workloads or ()
             if find_waiting(entry, None) is not None
         )
-        self._awaited[name] = {_binding_key(workload) for workload in open_entries}
+        self._awaited[name] = {binding_key(workload) for workload in open_entries}
         for key in self._awaited[name]:
             self._awaiting[key].add(name)
 
@@ -140,8 +145,7 @@ class RebalancerController:
         if rebalancer is None or rebalancer.metadata.deletion_timestamp is not None:
             return None
         now, limits = self._hub.clock(), self._limits(rebalancer)
-        wanted = list_wanted(rebalancer, self._resolve)
-        found = review(rebalancer, wanted, self._find_binding, limits=limits, now=now)
+        found = self._review(rebalancer, limits, now)
         if rest := self._seconds_to_wait(rebalancer, found):
             return rest
         rebalancer = await self._write_status(rebalancer, found)
@@ -152,6 +156,16 @@ class RebalancerController:
             _AFTER_CONFLICT if had_conflict else None,
         ]
         return min((wait for wait in waits if wait is not None), default=None)
+
+    def _review(self, rebalancer: WorkloadRebalancer, limits: Limits, now: float) -> Review:
+        if rebalancer.spec.dry_run and is_answered(rebalancer):
+            return Review(rebalancer.status)
+        find = self._lookup.find_binding
+        wanted = list_wanted(rebalancer, self._lookup.resolve)
+        if rebalancer.spec.dry_run:
+            scheduler = self._fork_scheduler()
+            return Review(answer_dry_run(rebalancer, wanted, find, scheduler, limits=limits, now=now))
+        return review(rebalancer, wanted, find, limits=limits, now=now)
 
     def _seconds_to_wait(self, rebalancer: WorkloadRebalancer, found: Review) -> float:
         """Return how long to wait before the next status: the more entries, the less often."""
@@ -166,35 +180,10 @@ class RebalancerController:
     def _limits(self, rebalancer: WorkloadRebalancer) -> Limits:
         return set_limits(rebalancer, timeout=self._settings.handover_timeout)
 
-    def _resolve(self, rebalancer: WorkloadRebalancer) -> list[RebalancedWorkload]:
-        """List the workloads that its selectors match now."""
-        try:
-            return select_workloads(rebalancer.spec.workload_selectors or (), self._list_bound)
-        except SelectorError as error:
-            meta = rebalancer.metadata
-            field = "spec.workloadSelectors"
-            raise ObjectError("WorkloadRebalancer", meta, field=field, reason=str(error)) from error
-
-    def _list_bound(self, selector: ResourceSelector) -> Listing:
-        """List the objects of a kind that have a binding; others cannot be rebalanced."""
-        resource = self._hub.catalog.find(selector.api_version, selector.kind)
+    def _list_templates(self, api_version: str, kind: str) -> Iterable[ObjectMeta]:
+        resource = self._hub.catalog.find(api_version, kind)
         rows = self._hub.cache.of(resource.kind).rows() if resource else ()
-        named = ((_refer(selector, row.metadata.namespace, row.metadata.name), row) for row in rows)
-        return [
-            (workload, row.metadata.labels or {})
-            for workload, row in named
-            if self._find_binding(workload) is not None
-        ]
-
-    def _find_binding(self, workload: RebalancedWorkload) -> ResourceBinding | None:
-        """Return a workload's binding. One of that name may belong to a kind of another API group."""
-        key = _binding_key(workload)
-        binding = self._hub.find_binding(key)
-        if binding is None or binding.metadata.deletion_timestamp is not None:
-            return None
-        api_version = binding.spec.resource.api_version
-        is_its = not api_version or group_of(api_version) == group_of(workload.api_version)
-        return binding if is_its else None
+        return (row.metadata for row in rows)
 
     async def _write_status(self, rebalancer: WorkloadRebalancer, found: Review) -> WorkloadRebalancer:
         name = rebalancer.metadata.name
@@ -206,7 +195,7 @@ class RebalancerController:
             self._written[name] = written
             self._written_at[name] = asyncio.get_running_loop().time()
             self._await_bindings(written)
-            self._reports.tell(rebalancer, written, self._find_binding)
+            self._reports.tell(rebalancer, written, self._lookup.find_binding)
             rebalancer = written
         self._reports.count_waiting(name, found.waiting)
         return rebalancer
@@ -226,14 +215,13 @@ class RebalancerController:
 
     async def _trigger(self, rebalancer: WorkloadRebalancer, trigger: Trigger, limits: Limits) -> None:
         binding = trigger.binding
-        key = _binding_key(trigger.workload)
-        if limits.handover is not None and rebalancer.spec.handover_timeout_seconds is None:
-            limits = replace(limits, handover=set_timeout(binding, limits.handover))
+        key = binding_key(trigger.workload)
+        handover = choose_handover(rebalancer, binding, limits)
         self._asked[rebalancer.metadata.name].add(key)
         async with self._sending:
-            triggered = with_trigger(binding, trigger.at, limits.handover)
+            triggered = with_trigger(binding, trigger.at, handover)
             with self._decide_triggered(key, triggered) as placed:
-                patch = write_trigger(binding, trigger.at, limits.handover, placed)
+                patch = write_trigger(binding, trigger.at, handover, placed)
                 await self._hub.patch(resources.binding_resource(key.kind), binding, patch)
         self._reports.tell_trigger(rebalancer, binding, trigger.at)
 
@@ -260,14 +248,6 @@ class RebalancerController:
 
 def _key(name: str) -> Key:
     return Key(resources.REBALANCERS.api_version, resources.REBALANCERS.kind.name, "", name)
-
-
-def _binding_key(workload: RebalancedWorkload) -> Key:
-    return key_of_binding(Key(workload.api_version, workload.kind, workload.namespace, workload.name))
-
-
-def _refer(selector: ResourceSelector, namespace: str, name: str) -> RebalancedWorkload:
-    return RebalancedWorkload(selector.api_version, selector.kind, name, namespace)
 
 
 def _is_newer(one: WorkloadRebalancer, other: WorkloadRebalancer) -> bool:

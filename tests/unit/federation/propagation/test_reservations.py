@@ -115,3 +115,13 @@ def test_a_write_that_failed_leaves_what_was_held_before() -> None:
         raise errors.Conflict("patch", "no")
     assert held(reservations) == {"cpu": 1, "pods": 2}
     assert not any(reservations.taken(now=NOW).get("m2", {}).values())
+
+
+def test_a_copy_knows_the_same_and_is_changed_apart() -> None:
+    reservations = reserved()
+    other = reservations.copy()
+    assert held(other) == held(reservations) == {"cpu": 1, "pods": 2}
+    other.reserve(KEY._replace(name="other"), claimed_binding(**NEEDS), {"m1": 4}, now=NOW)
+    assert held(reservations) == {"cpu": 1, "pods": 2}
+    assert held(other) == {"cpu": 3, "pods": 6}
+    assert held(other, NOW + 100) == {}

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from federation.api import ResourceBinding, WorkloadRebalancer
+from federation.controllers.propagation.scheduler import SchedulerController, SchedulerSettings
 from federation.controllers.rebalancing.rebalancer import RebalancerController, RebalancerSettings
 from federation.objects import resources
 from federation.objects.template import Object
@@ -26,7 +27,10 @@ class RebalancerHub(FakeHub):
     def __init__(self, *names: str, decided: Object | None = None) -> None:
         super().__init__(resources.BINDINGS, resources.REBALANCERS)
         self.rebalancer = RebalancerController(
-            self.hub, RebalancerSettings(), lambda _key, _triggered: nullcontext(decided or {})
+            self.hub,
+            RebalancerSettings(),
+            lambda _key, _triggered: nullcontext(decided or {}),
+            fork_scheduler=SchedulerController(self.hub, SchedulerSettings()).fork,
         )
         self.controllers = [self.rebalancer]
         for name in names:
@@ -123,3 +127,30 @@ async def test_the_policy_says_how_long_new_copies_may_take_unless_the_rebalance
     await stop(await running(hub))
     (patch,) = [patch for name, _, patch in hub.patches if name == "a-deployment"]
     assert patch["spec"]["handover"]["timeoutSeconds"] == seconds
+
+
+async def test_a_dry_run_writes_its_answer_and_triggers_nothing() -> None:
+    hub = RebalancerHub("a", "b")
+    found = cast("WorkloadRebalancer", hub.cache.of(resources.REBALANCERS.kind).named("", "all"))
+    asking = msgspec.structs.replace(found.spec, dry_run=True)
+    hub.put(resources.REBALANCERS, msgspec.structs.replace(found, spec=asking))
+    await hub.run(60)
+    assert [(name, part) for name, part, _ in hub.patches] == [("all", "status")]
+    answered = cast("WorkloadRebalancer", hub.cache.of(resources.REBALANCERS.kind).named("", "all"))
+    entries = answered.status.observed_workloads or ()
+    assert [each.reason for each in entries] == ["NoClusterFit", "NoClusterFit"]
+    assert hub.is_finished
+    assert hub.events == []
+
+
+async def test_a_dry_run_that_is_none_any_more_is_carried_out() -> None:
+    hub = RebalancerHub("a")
+    found = cast("WorkloadRebalancer", hub.cache.of(resources.REBALANCERS.kind).named("", "all"))
+    asking = msgspec.structs.replace(found.spec, dry_run=True)
+    hub.put(resources.REBALANCERS, msgspec.structs.replace(found, spec=asking))
+    await hub.run(5)
+    answered = cast("WorkloadRebalancer", hub.cache.of(resources.REBALANCERS.kind).named("", "all"))
+    meta = msgspec.structs.replace(answered.metadata, generation=2)
+    hub.put(resources.REBALANCERS, msgspec.structs.replace(answered, metadata=meta, spec=found.spec))
+    await hub.run(5)
+    assert [name for name, part, _ in hub.patches if part == "spec"] == ["a-deployment"]
