@@ -1,6 +1,7 @@
 """The federation's commands.
 
 `python -m federation schedule` shows where the bindings in a file would be scheduled, and why.
+`python -m federation plan` shows what the federation would do with a hub, and why not more.
 `python -m federation run` runs the controllers that propagate workloads to the member clusters.
 `python -m federation webhook` serves the admission webhook of the hub.
 """
@@ -10,7 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from federation import process
-from federation.commands import webhook
+from federation.commands import plan, webhook
 from federation.objects.hub_file import HubFile
 from federation.scheduling import Fleet, decide
 from federation.scheduling.output import write_json, write_table
@@ -24,7 +25,7 @@ from reberth.cli.inputs import (
 )
 from reberth.cli.pipes import ending_with_reader
 from reberth.cluster.object_files import TextError
-from reberth.values.errors import ConfigurationError
+from reberth.values.errors import ConfigurationError, ReberthError
 from reberth.values.object_error import ObjectError
 
 BAD_INPUT = 2
@@ -36,7 +37,7 @@ def main() -> int:
     arguments = _parser().parse_args()
     try:
         return int(arguments.run(arguments))
-    except (ConfigurationError, ObjectError) as error:
+    except (ReberthError, ObjectError) as error:
         print(f"federation: {error}", file=sys.stderr)
         return BAD_INPUT
 
@@ -63,6 +64,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_output_argument(schedule, "json", "table")
     schedule.set_defaults(run=_schedule)
+    planned = commands.add_parser("plan", help=plan.DESCRIPTION, description=plan.DESCRIPTION)
+    plan.add_arguments(planned)
+    planned.set_defaults(run=_plan)
     text = "serve the admission webhook of the hub: defaults and validation"
     served = commands.add_parser("webhook", help=text, description=text)
     webhook.add_arguments(served)
@@ -72,6 +76,11 @@ def _parser() -> argparse.ArgumentParser:
     process.add_arguments(run)
     run.set_defaults(run=process.serve)
     return parser
+
+
+def _plan(arguments: argparse.Namespace) -> int:
+    print(plan.answer(arguments))
+    return 0
 
 
 def _schedule(arguments: argparse.Namespace) -> int:
@@ -122,7 +131,7 @@ def _list_notes(hub: HubFile) -> Iterator[str]:
     if policies and not hub.bindings:
         yield f"policies are not scheduled, only the bindings made from them: {', '.join(policies)}"
     for name in hub.names("WorkloadRebalancer"):
-        yield f"{name} is ignored: set spec.rescheduleTriggeredAt of a binding instead"
+        yield f"{name} is ignored: `plan` shows what it would do"
 
 
 if __name__ == "__main__":

@@ -194,7 +194,7 @@ def _write_trigger(rehearsal: Rehearsal, key: Key, binding: ResourceBinding, req
 
 def fail_back(rehearsal: Rehearsal) -> bool:
     """Let workloads return to earlier cluster groups, a few at a time."""
-    hub, is_changed = rehearsal.hub, False
+    hub, is_changed, turns = rehearsal.hub, False, _count_turns(rehearsal)
     for key, binding in hub.list_bindings():
         if not wants_failback(binding):
             continue
@@ -204,8 +204,9 @@ def fail_back(rehearsal: Rehearsal) -> bool:
                     said = None if group is None else msgspec.to_builtins(group)
                     hub.patch_binding(key, {"status": {"failback": said}})
                     is_changed = True
-                case TriggerFailback(group) if has_turn(rehearsal):
-                    _fail_back(rehearsal, key, binding, group)
+                case TriggerFailback(home) if turns > 0:
+                    turns -= 1
+                    _fail_back(rehearsal, key, binding, home)
                     is_changed = True
     return is_changed
 
@@ -215,11 +216,11 @@ def decide_binding_failback(rehearsal: Rehearsal, key: Key, binding: ResourceBin
     return decide_failback(binding, fleet, now=rehearsal.now)
 
 
-def has_turn(rehearsal: Rehearsal) -> bool:
-    """Tell whether one more workload may return at the same time as others."""
+def _count_turns(rehearsal: Rehearsal) -> int:
+    """Count how many more workloads may return at the same time."""
     bindings = [binding for _, binding in rehearsal.hub.list_bindings()]
     under_way = sum(is_returning(each) and not is_overdue(each, now=rehearsal.now) for each in bindings)
-    return under_way < rehearsal.rules.failback_at_once
+    return rehearsal.rules.failback_at_once - under_way
 
 
 def _fail_back(rehearsal: Rehearsal, key: Key, binding: ResourceBinding, group: str) -> None:

@@ -112,6 +112,12 @@ def _schedule(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> bool:
 def _tell_decision(
     rehearsal: Rehearsal, before: ResourceBinding, after: ResourceBinding, decision: Decision
 ) -> None:
+    """Copies in a cluster that is being deleted are evicted with the decision."""
+    had = before.spec.graceful_eviction_tasks or ()
+    for task in after.spec.graceful_eviction_tasks or ():
+        if task not in had:
+            leaving = tuple(each for each in list_clusters(before) if each.name == task.from_cluster)
+            rehearsal.tell(Action.EVICT, name_of(after), task.message, origin=leaving)
     if list_clusters(before) != list_clusters(after):
         rehearsal.tell_move(_name_change(before, after), before, after, decision.cause)
 
