@@ -43,8 +43,12 @@ def write_table(plan: HubPlan, *, width: int) -> str:
 
 
 def _head(plan: HubPlan) -> list[str]:
-    steps = len(plan.steps)
-    return [f"{steps} step{'' if steps == 1 else 's'} for {len(plan.bindings)} bindings at {plan.now}"]
+    steps, bindings = _count(len(plan.steps), "step"), _count(len(plan.bindings), "binding")
+    return [f"{steps} for {bindings} at {plan.now}"]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _write(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]], width: int) -> Iterator[str]:

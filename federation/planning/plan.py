@@ -35,7 +35,8 @@ class WaitsFor(StrEnum):
 
     ROOM = "Clusters"
     TOLERATION = "Toleration"
-    NEW_COPIES = "NewCopies"
+    HANDOVER = "Handover"
+    EVICTION = "Eviction"
     MEMBER = "Member"
     STABILIZATION = "Stabilization"
     TURN = "Turn"

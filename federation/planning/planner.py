@@ -23,6 +23,7 @@ from federation.propagation.schedule_result import is_scheduled_by_us
 from federation.rebalancing import handover
 from federation.rebalancing.failback import NoAction, TriggerFailback, wants_failback
 from federation.scheduling import Reason, name_of
+from federation.scheduling.cause import SkipReason
 from reberth.values.timestamp import write_time
 
 # The scheduler sees the bindings that there are before the detector makes new ones.
@@ -97,7 +98,8 @@ def _explain(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> tuple[
         return _NOT_OURS, f"nothing is propagated by it: {misuse}"
     decision = rehearsal.decisions.get(key)
     if decision is not None and is_scheduled_by_us(binding):
-        return str(decision.reason), decision.message
+        is_decided = decision.cause or decision.message == SkipReason.UNCHANGED
+        return str(decision.reason) if is_decided else _NOT_OURS, decision.message
     scheduler = binding.spec.scheduler_name or DEFAULT_SCHEDULER
     if scheduler != DEFAULT_SCHEDULER:
         return _NOT_OURS, f"the scheduler {scheduler} decides about it"
@@ -141,7 +143,7 @@ def _wait_for_evictions(rehearsal: Rehearsal, key: Key, binding: ResourceBinding
     if waiting:
         until = None if found.due is None else write_time(found.due)
         text = f"the old copies in {', '.join(waiting)} stay until the new ones are healthy"
-        yield Wait(WaitsFor.NEW_COPIES, text, until)
+        yield Wait(WaitsFor.EVICTION, text, until)
 
 
 def _wait_for_handover(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> Iterator[Wait]:
@@ -149,10 +151,10 @@ def _wait_for_handover(rehearsal: Rehearsal, key: Key, binding: ResourceBinding)
     match review_binding_handover(rehearsal, key, binding):
         case handover.Wait(seconds):
             text = f"the old replicas in {kept} stay until the new ones are ready"
-            yield Wait(WaitsFor.NEW_COPIES, text, write_time(rehearsal.now + seconds))
+            yield Wait(WaitsFor.HANDOVER, text, write_time(rehearsal.now + seconds))
         case handover.Hold():
             text = f"the time of the handover is over, and it cannot return; {kept} keeps its replicas"
-            yield Wait(WaitsFor.NEW_COPIES, text)
+            yield Wait(WaitsFor.HANDOVER, text)
 
 
 def _wait_for_failback(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> Iterator[Wait]:

@@ -8,12 +8,13 @@ import msgspec
 from federation.hub.hub import Controller, Hub
 from federation.hub.object_api import ObjectApi
 from federation.objects.cache import NotifyingCache
+from federation.objects.merge_patch import apply_merge_patch
 from federation.objects.template import Object
 from reberth.client.events import EventRecorder
 from reberth.cluster.kinds import Kind, Resource
 from reberth.cluster.tables import meta_of
 from reberth.records import Record
-from tests.support.federation.objects import NOW, apply_merge_patch
+from tests.support.federation.objects import NOW
 
 
 class FakeHub:

@@ -67,11 +67,3 @@ def work(wire: dict[str, Any], **status: Any) -> HeldWork:
 
 def bare_cluster(name: str = "m1", **more: Any) -> Cluster:
     return msgspec.convert({"metadata": meta(name), **more}, Cluster)
-
-
-def apply_merge_patch(had: Any, patch: dict[str, Any]) -> dict[str, Any]:
-    """Carry out a merge patch."""
-    made = dict(had) if isinstance(had, dict) else {}
-    for name, value in patch.items():
-        made[name] = apply_merge_patch(made.get(name), value) if isinstance(value, dict) else value
-    return {name: value for name, value in made.items() if value is not None}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from federation.objects.hub_file import HubFile
+from federation.objects.hub_file import WITH_WORKS, HubFile
 
 CLUSTER = {"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "m1"}}
 BINDING = {"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding", "metadata": {"name": "web"}}
@@ -69,3 +69,24 @@ def test_an_unreadable_object_is_named_with_its_field(wrong: dict[str, Any], tex
     hub = read(CLUSTER, wrong)
     assert [str(fault) for fault in hub.faults] == [text]
     assert len(hub.clusters) == 1
+
+
+def test_templates_are_read_where_they_are_wanted() -> None:
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "all"}}
+    custom = {"apiVersion": "example.com/v1", "kind": "Berth", "metadata": {"name": "b", "namespace": "n"}}
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}}
+    texts = [json.dumps(each).encode() for each in (deployment, role, custom, event)]
+    found = HubFile(texts, with_templates=True)
+    assert [key[1:] for key in found.templates] == [
+        ("Deployment", "default", "web"),
+        ("ClusterRole", "", "all"),
+        ("Berth", "n", "b"),
+    ]
+    assert HubFile(texts).templates == {}
+
+
+def test_works_are_read_where_they_are_wanted() -> None:
+    work = {"apiVersion": "work.karmada.io/v1alpha1", "kind": "Work", "metadata": {"name": "w"}}
+    hub = HubFile([json.dumps(work).encode()], WITH_WORKS)
+    assert [each.metadata.namespace for each in hub.list_objects("Work")] == ["default"]
