@@ -54,7 +54,7 @@ class PlannedStep(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
     until: str | None = None
 
 
-class Wait(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class PlannedWait(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """What a workload waits for, and until when at most, if that is known."""
 
     what: WaitsFor = msgspec.field(name="for")
@@ -74,7 +74,7 @@ class BindingForecast(msgspec.Struct, frozen=True, rename="camel"):
     affinity_name: str
     reason: str
     message: str
-    waits: tuple[Wait, ...] = ()
+    waits: tuple[PlannedWait, ...] = ()
 
 
 class HubPlan(msgspec.Struct, frozen=True, rename="camel"):

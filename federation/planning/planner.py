@@ -16,7 +16,7 @@ from federation.planning.moving_stages import (
     review_binding_handover,
 )
 from federation.planning.placing_stages import detect, schedule, taint_members
-from federation.planning.plan import BindingForecast, HubPlan, Wait, WaitsFor
+from federation.planning.plan import BindingForecast, HubPlan, PlannedWait, WaitsFor
 from federation.planning.rehearsal import PlanRules, Rehearsal, Stage, list_clusters, run_stages
 from federation.propagation.binding import find_misuse, template_of
 from federation.propagation.schedule_result import is_scheduled_by_us
@@ -108,14 +108,14 @@ def _explain(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> tuple[
     return _NOT_OURS, "no policy has claimed it"
 
 
-def _list_waits(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> Iterator[Wait]:
+def _list_waits(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> Iterator[PlannedWait]:
     """Yield what keeps a workload from going on."""
     if rehearsal.hub.find_binding(key) is None:
         return
     with rehearsal.contained(name_of(binding)):
         decision = rehearsal.decisions.get(key)
         if decision is not None and decision.reason is not Reason.SUCCESS:
-            yield Wait(WaitsFor.ROOM, "it is scheduled as soon as the clusters allow it")
+            yield PlannedWait(WaitsFor.ROOM, f"{decision.reason}: {decision.message}")
         yield from _wait_for_tolerations(rehearsal, binding)
         if binding.spec.graceful_eviction_tasks:
             yield from _wait_for_evictions(rehearsal, key, binding)
@@ -124,44 +124,50 @@ def _list_waits(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> Ite
             yield from _wait_for_failback(rehearsal, key, binding)
 
 
-def _wait_for_tolerations(rehearsal: Rehearsal, binding: ResourceBinding) -> Iterator[Wait]:
+def _wait_for_tolerations(rehearsal: Rehearsal, binding: ResourceBinding) -> Iterator[PlannedWait]:
     if "tainting" not in rehearsal.rules.controllers:
         return
     for cause, task in list_evictions(binding, rehearsal.hub.find_cluster, rehearsal.causes):
         text = f"it leaves {task.from_cluster} then: {cause.message}"
-        yield Wait(WaitsFor.TOLERATION, text, write_time(cause.at))
+        yield PlannedWait(WaitsFor.TOLERATION, text, write_time(cause.at))
 
 
-def _wait_for_evictions(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> Iterator[Wait]:
+def _wait_for_evictions(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> Iterator[PlannedWait]:
     hub, patience = rehearsal.hub, rehearsal.rules.patience
     clusters = filter(None, map(hub.find_cluster, sorted(list_concerned(binding))))
     works, causes, now = hub.works_of(key), rehearsal.causes, rehearsal.now
     found = assess_evictions(binding, works, clusters, causes, patience=patience, now=now)
     if found.lost:
-        yield Wait(WaitsFor.MEMBER, _LOST.format(members=", ".join(found.lost)))
-    waiting = [task.from_cluster for task in found.kept if task.from_cluster not in found.lost]
-    if waiting:
-        until = None if found.due is None else write_time(found.due)
-        text = f"the old copies in {', '.join(waiting)} stay until the new ones are healthy"
-        yield Wait(WaitsFor.EVICTION, text, until)
+        yield PlannedWait(WaitsFor.MEMBER, _LOST.format(members=", ".join(found.lost)))
+    there = {target.name for target in list_clusters(binding)}
+    for task in found.kept:
+        if task.from_cluster in there:
+            yield PlannedWait(
+                WaitsFor.EVICTION, f"it stays in {task.from_cluster} until it has another cluster"
+            )
+        elif task.from_cluster not in found.lost:
+            text = f"the old copy in {task.from_cluster} stays until the new ones are healthy"
+            yield PlannedWait(WaitsFor.EVICTION, text, None if found.due is None else write_time(found.due))
 
 
-def _wait_for_handover(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> Iterator[Wait]:
+def _wait_for_handover(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> Iterator[PlannedWait]:
     kept = ", ".join(sorted(handover.kept_replicas(binding)))
     match review_binding_handover(rehearsal, key, binding):
         case handover.Wait(seconds):
             text = f"the old replicas in {kept} stay until the new ones are ready"
-            yield Wait(WaitsFor.HANDOVER, text, write_time(rehearsal.now + seconds))
+            yield PlannedWait(WaitsFor.HANDOVER, text, write_time(rehearsal.now + seconds))
         case handover.Hold():
             text = f"the time of the handover is over, and it cannot return; {kept} keeps its replicas"
-            yield Wait(WaitsFor.HANDOVER, text)
+            yield PlannedWait(WaitsFor.HANDOVER, text)
 
 
-def _wait_for_failback(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> Iterator[Wait]:
+def _wait_for_failback(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> Iterator[PlannedWait]:
     noted = binding.status.failback
     match decide_binding_failback(rehearsal, key, binding):
         case NoAction(float() as seconds) if noted is not None:
             text = f"cluster group {noted.affinity_name} must have room for all replicas until then"
-            yield Wait(WaitsFor.STABILIZATION, text, write_time(rehearsal.now + seconds))
+            yield PlannedWait(WaitsFor.STABILIZATION, text, write_time(rehearsal.now + seconds))
         case TriggerFailback(group):
-            yield Wait(WaitsFor.TURN, f"it returns to {group} when fewer other workloads are returning")
+            yield PlannedWait(
+                WaitsFor.TURN, f"it returns to {group} when fewer other workloads are returning"
+            )

@@ -1,4 +1,4 @@
-"""What docs/federation.md shows is what is printed: its files are written and its commands run."""
+"""What the pages on the federation show is what is printed: their files are written and their commands run."""
 
 import re
 import shlex
@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.repository import ROOT
 
-TEXT = (ROOT / "docs" / "federation.md").read_text()
+TEXT = "\n".join((ROOT / "docs" / name).read_text() for name in ("federation.md", "federation-plan.md"))
 BLOCK = re.compile(r"^```(?P<kind>\w+)(?: (?P<file>\S+))?\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_there_is_something_to_compare() -> None:
-    assert len(list(commands())) >= 8
+    assert len(list(commands())) >= 9
 
 
 @pytest.mark.parametrize(("command", "output"), list(commands()))

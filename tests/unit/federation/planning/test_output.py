@@ -7,7 +7,7 @@ import yaml
 
 from federation.api import TargetCluster
 from federation.planning.output import write_json, write_table, write_yaml
-from federation.planning.plan import Action, BindingForecast, HubPlan, PlannedStep, Wait, WaitsFor
+from federation.planning.plan import Action, BindingForecast, HubPlan, PlannedStep, PlannedWait, WaitsFor
 from tests.support.federation.rebalancers import entry
 
 ONE, TWO = (TargetCluster("m1", 2),), (TargetCluster("m2", 2),)
@@ -22,7 +22,13 @@ PLAN = HubPlan(
     bindings={
         "default/big": BindingForecast("Deployment default/big", (), (), "", "Unschedulable", "too little"),
         "default/web": BindingForecast(
-            "Deployment default/web", ONE, TWO, "", "Success", "ok", (Wait(WaitsFor.EVICTION, "new copies"),)
+            "Deployment default/web",
+            ONE,
+            TWO,
+            "",
+            "Success",
+            "ok",
+            (PlannedWait(WaitsFor.EVICTION, "new copies"),),
         ),
     },
     rebalancers={"demo": (entry("web", result="Failed", message="No binding\nfound."), entry("b"))},
