@@ -13,11 +13,13 @@ import pytest
 import pytest_asyncio
 
 from localcluster import manifests
-from localcluster.client import Client
+from localcluster.client import Client, Refused
 from localcluster.cluster import Cluster
 from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
 from localcluster.state_dir import running
-from tests.live.support import planned_hubs
+from tests.live.support import plan_outcomes, planned_hubs
+from tests.live.support.hub_paths import POLICIES, REBALANCERS
+from tests.live.support.rebalancing_members import rebalancer
 from tests.support.federation.crds import FOLDER
 from tests.support.federation.drawn_hubs import describe, draw_hub
 from tests.support.resumable_rounds import Proof
@@ -54,6 +56,47 @@ async def test_what_is_foretold_happens_in_two_hundred_hubs(
         proof.note([seed])
 
 
+async def test_a_plan_needs_to_list_and_nothing_else(hub: tuple[Cluster, Client]) -> None:
+    """A user who may list, and neither get, watch nor write, gets the plan of the administrator."""
+    cluster, client = hub
+    await planned_hubs.clear(client)
+    await planned_hubs.lay_out(client, draw_hub(1, now=time.time()))
+    await planned_hubs.allow_to_list(client, "planner", planned_hubs.LISTED)
+    whole = await planned_hubs.ask(cluster.kubeconfig)
+    assert (whole.code, whole.err) == (0, "")
+    assert await planned_hubs.ask(cluster.user("planner")) == whole
+
+
+async def test_a_plan_says_what_it_may_not_list(hub: tuple[Cluster, Client]) -> None:
+    """Templates are left out; without a kind of the federation itself there is no plan."""
+    cluster, client = hub
+    await planned_hubs.clear(client)
+    await client.create(POLICIES, planned_hubs.policy_for("Deployment"))
+    groups = {group: kinds for group, kinds in planned_hubs.LISTED.items() if group != "apps"}
+    await planned_hubs.allow_to_list(client, "half", groups)
+    answer = await planned_hubs.ask(cluster.user("half"))
+    assert answer.code == 0
+    assert "federation: planned without deployments: list deployments: " in answer.err
+    del groups["cluster.karmada.io"]
+    await planned_hubs.allow_to_list(client, "blind", groups)
+    refused = await planned_hubs.ask(cluster.user("blind"))
+    assert (refused.code, refused.out) == (2, "")
+    assert 'cannot list resource "clusters"' in refused.err
+
+
+async def test_a_dry_run_is_asked_from_the_beginning_and_may_be_carried_out(
+    hub: tuple[Cluster, Client],
+) -> None:
+    _, client = hub
+    await planned_hubs.clear(client)
+    await client.create(REBALANCERS, rebalancer("real", "web"))
+    with pytest.raises(Refused, match="spec.dryRun: Invalid value: .* cannot be set later"):
+        await client.patch(f"{REBALANCERS}/real", {"spec": {"dryRun": True}})
+    await client.create(REBALANCERS, rebalancer("asking", "web", dryRun=True))
+    made = await client.patch(f"{REBALANCERS}/asking", {"spec": {"dryRun": False}})
+    assert made["spec"]["dryRun"] is False
+
+
 async def plan_and_compare(cluster: Cluster, client: Client, folder: Path, seed: int) -> int:
     drawn = draw_hub(seed, now=time.time())
     await planned_hubs.clear(client)
@@ -61,8 +104,8 @@ async def plan_and_compare(cluster: Cluster, client: Client, folder: Path, seed:
     answer, _ = await planned_hubs.foretell(cluster, folder)
     outcome = await planned_hubs.carry_out(cluster, client)
     context = f"{describe(drawn)}\n{json.dumps(answer['steps'])}\n{answer['warnings']}"
-    assert planned_hubs.last_states(outcome) == planned_hubs.foretold_states(answer), context
-    assert planned_hubs.paths_of(outcome) == planned_hubs.foretold_paths(answer), context
-    assert planned_hubs.begun_evictions(outcome) == planned_hubs.foretold_evictions(answer), context
-    assert planned_hubs.results_of(outcome) == planned_hubs.foretold_results(answer), context
+    assert plan_outcomes.last_states(outcome) == plan_outcomes.foretold_states(answer), context
+    assert plan_outcomes.paths_of(outcome) == plan_outcomes.foretold_paths(answer), context
+    assert plan_outcomes.begun_evictions(outcome) == plan_outcomes.foretold_evictions(answer), context
+    assert plan_outcomes.results_of(outcome) == plan_outcomes.foretold_results(answer), context
     return len(answer["steps"])

@@ -7,8 +7,9 @@ import argparse
 import asyncio
 import contextlib
 import json
+import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,21 +29,23 @@ from reberth.config.settings import parse
 from reberth.protocol.response import BadObject
 from reberth.values.timestamp import write_time
 from tests.live.support.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, POLICIES, REBALANCERS
+from tests.live.support.plan_outcomes import Outcome
 from tests.support.builders import Object
 from tests.support.federation.drawn_hubs import DrawnHub
+from tests.support.repository import ROOT
 
 _OFF = ("members", "tokens", "dependencies", "works", "execution", "namespaces", "statuses")
 _QUIET = 0.8
 """Seconds without a change after which nothing is expected to change any more."""
 _LONGEST = 30.0
+LISTED = {
+    "cluster.karmada.io": ["clusters"],
+    "policy.karmada.io": ["propagationpolicies", "clusterpropagationpolicies"],
+    "work.karmada.io": ["resourcebindings", "clusterresourcebindings", "works"],
+    "apps.karmada.io": ["workloadrebalancers"],
+    "apps": ["deployments"],
+}
 KINDS = (BINDINGS, REBALANCERS, POLICIES, DEPLOYMENTS, CLUSTERS)
-
-
-class Outcome(NamedTuple):
-    """Every state of every binding from the first on, and the rebalancers at the end."""
-
-    states: dict[str, list[ResourceBinding]]
-    rebalancers: dict[str, Object]
 
 
 def settings_for(cluster: Cluster) -> Object:
@@ -108,6 +111,51 @@ async def foretell(cluster: Cluster, folder: Path) -> tuple[Object, str]:
     return json.loads(await asyncio.to_thread(plan.answer, arguments)), now
 
 
+class Answer(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+async def ask(kubeconfig: Path) -> Answer:
+    """Run the command as this user does, at a time that is always the same."""
+    command = ("-m", "kubectl_reberth", "federation", "plan", "-o", "json", "--now", "2026-11-19T00:00:00Z")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *command,
+        "--kubeconfig",
+        str(kubeconfig),
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    return Answer(process.returncode or 0, out.decode(), err.decode())
+
+
+async def allow_to_list(client: Client, user: str, groups: Mapping[str, Sequence[str]]) -> None:
+    """Give a user the right to list these resources of these API groups."""
+    api = "/apis/rbac.authorization.k8s.io/v1"
+    rules = [
+        {"apiGroups": [group], "resources": list(kinds), "verbs": ["list"]} for group, kinds in groups.items()
+    ]
+    meta = {"metadata": {"name": f"lists-{user}"}}
+    await client.create(f"{api}/clusterroles", {**meta, "rules": rules})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": f"lists-{user}"}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}
+    await client.create(f"{api}/clusterrolebindings", {**meta, "roleRef": role, "subjects": [subject]})
+
+
+def policy_for(kind: str) -> Object:
+    selector = {"apiVersion": "apps/v1", "kind": kind}
+    return {
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "PropagationPolicy",
+        "metadata": {"name": "any"},
+        "spec": {"resourceSelectors": [selector], "placement": {}},
+    }
+
+
 async def carry_out(cluster: Cluster, client: Client) -> Outcome:
     """Run the federation until nothing changes any more."""
     there = msgspec.json.encode((await client.get(BINDINGS))["items"])
@@ -167,115 +215,3 @@ async def _collect(lines: AsyncIterator[Any], states: dict[str, list[ResourceBin
     async for line in lines:
         if not isinstance(line, BadObject) and line.type in {"ADDED", "MODIFIED"}:
             states.setdefault(line.object.metadata.name, []).append(line.object)
-
-
-Counts = dict[str, int]
-
-
-def paths_of(outcome: Outcome) -> dict[str, list[Counts]]:
-    """Where each workload was, one after the other."""
-    return {
-        name: _shorten([_count(each.spec.clusters) for each in seen]) for name, seen in outcome.states.items()
-    }
-
-
-def foretold_paths(answer: Object) -> dict[str, list[Counts]]:
-    """Where each workload would be, by the steps of the plan."""
-    paths = {name: [_counts(each["from"] or ())] for name, each in answer["bindings"].items()}
-    for step in answer["steps"]:
-        if step["subject"] in paths and step["action"] not in _WITHOUT_CLUSTERS:
-            paths[step["subject"]].append(_counts(step.get("to", ())))
-    return {name.partition("/")[2]: _shorten(path) for name, path in paths.items()}
-
-
-_WITHOUT_CLUSTERS = {"Evict", "EndEviction", "Update", "Taint", "Unbind"}
-
-
-def _count(clusters: Any) -> Counts:
-    return {each.name: each.replicas for each in clusters or ()}
-
-
-def _counts(clusters: Any) -> Counts:
-    return {each["name"]: each.get("replicas", 0) for each in clusters}
-
-
-def _shorten(path: list[Counts]) -> list[Counts]:
-    """A binding that is not scheduled yet is nowhere; so is one that does not exist."""
-    found: list[Counts] = []
-    for each in path:
-        if each != (found[-1] if found else {}):
-            found.append(each)
-    return found
-
-
-def last_states(outcome: Outcome) -> dict[str, Object]:
-    """What the plan says of each binding, as the hub has it at the end."""
-    return {name: _read_state(seen[-1]) for name, seen in sorted(outcome.states.items())}
-
-
-def _read_state(binding: ResourceBinding) -> Object:
-    spec, status = binding.spec, binding.status
-    scheduled = [each.reason for each in status.conditions or () if each.type == "Scheduled"]
-    return {
-        "to": _count(spec.clusters),
-        "group": status.observed_affinity,
-        "reason": scheduled[0] if scheduled else "NotScheduled",
-        "is handed over": bool(spec.handover and spec.handover.clusters),
-        "is evicted": bool(spec.graceful_eviction_tasks),
-    }
-
-
-def foretold_states(answer: Object) -> dict[str, Object]:
-    return {name.partition("/")[2]: _foretold_state(each) for name, each in answer["bindings"].items()}
-
-
-def _foretold_state(each: Object) -> Object:
-    waits = {wait["for"] for wait in each["waits"]}
-    return {
-        "to": _counts(each["to"]),
-        "group": each["affinityName"],
-        "reason": each["reason"],
-        "is handed over": "Handover" in waits,
-        "is evicted": bool(waits & {"Eviction", "Member"}),
-    }
-
-
-def begun_evictions(outcome: Outcome) -> set[tuple[str, str]]:
-    """The evictions that were not there before: the binding and the cluster."""
-    return {
-        (name, cluster)
-        for name, (first, *later) in outcome.states.items()
-        for each in later
-        for cluster in _left_clusters(each) - _left_clusters(first)
-    }
-
-
-def _left_clusters(binding: ResourceBinding) -> set[str]:
-    return {task.from_cluster for task in binding.spec.graceful_eviction_tasks or ()}
-
-
-def foretold_evictions(answer: Object) -> set[tuple[str, str]]:
-    return {
-        (step["subject"].partition("/")[2], each["name"])
-        for step in answer["steps"]
-        if step["action"] == "Evict"
-        for each in step["from"]
-    }
-
-
-def results_of(outcome: Outcome) -> Object:
-    """What came of each entry of a rebalancer, without its time."""
-    found = {name: one.get("status", {}) for name, one in outcome.rebalancers.items()}
-    return _without_times({name: each.get("observedWorkloads", ()) for name, each in found.items()})
-
-
-def foretold_results(answer: Object) -> Object:
-    return _without_times(answer["rebalancers"])
-
-
-def _without_times(rebalancers: Object) -> Object:
-    return {name: [_read_entry(entry) for entry in each] for name, each in rebalancers.items()}
-
-
-def _read_entry(entry: Object) -> Object:
-    return {key: value for key, value in entry.items() if key != "triggeredAt"}

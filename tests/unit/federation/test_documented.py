@@ -1,4 +1,4 @@
-"""What the pages on the federation show is what is printed: their files are written and their commands run."""
+"""What pages on the federation show is what is printed: their files are written and their commands run."""
 
 import re
 import shlex

@@ -12,6 +12,7 @@ from tests.support.federation.rebalancers import entry
 
 ONE, TWO = (TargetCluster("m1", 2),), (TargetCluster("m2", 2),)
 KEPT = "{m1:2} stays until the new copies are ready, at most until 2026-11-18T12:10:00Z"
+WAITING = PlannedWait(WaitsFor.EVICTION, "new copies")
 PLAN = HubPlan(
     kind="Plan",
     now="2026-11-18T12:00:00Z",

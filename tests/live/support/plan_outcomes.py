@@ -1,0 +1,125 @@
+"""What has become of a planned hub, beside what the plan has foretold; each without times."""
+
+from typing import Any, NamedTuple
+
+from federation.api import ResourceBinding
+from tests.support.builders import Object
+
+
+class Outcome(NamedTuple):
+    """Every state of every binding from the first on, and the rebalancers at the end."""
+
+    states: dict[str, list[ResourceBinding]]
+    rebalancers: dict[str, Object]
+
+
+Counts = dict[str, int]
+
+
+def paths_of(outcome: Outcome) -> dict[str, list[Counts]]:
+    """Where each workload was, one after the other."""
+    return {
+        name: _shorten([_count(each.spec.clusters) for each in seen]) for name, seen in outcome.states.items()
+    }
+
+
+def foretold_paths(answer: Object) -> dict[str, list[Counts]]:
+    """Where each workload would be, by the steps of the plan."""
+    paths = {name: [_counts(each["from"] or ())] for name, each in answer["bindings"].items()}
+    for step in answer["steps"]:
+        if step["subject"] in paths and step["action"] not in _WITHOUT_CLUSTERS:
+            paths[step["subject"]].append(_counts(step.get("to", ())))
+    return {name.partition("/")[2]: _shorten(path) for name, path in paths.items()}
+
+
+_WITHOUT_CLUSTERS = {"Evict", "EndEviction", "Update", "Taint", "Unbind"}
+
+
+def _count(clusters: Any) -> Counts:
+    return {each.name: each.replicas for each in clusters or ()}
+
+
+def _counts(clusters: Any) -> Counts:
+    return {each["name"]: each.get("replicas", 0) for each in clusters}
+
+
+def _shorten(path: list[Counts]) -> list[Counts]:
+    """A binding that is not scheduled yet is nowhere; so is one that does not exist."""
+    found: list[Counts] = []
+    for each in path:
+        if each != (found[-1] if found else {}):
+            found.append(each)
+    return found
+
+
+def last_states(outcome: Outcome) -> dict[str, Object]:
+    """What the plan says of each binding, as the hub has it at the end."""
+    return {name: _read_state(seen[-1]) for name, seen in sorted(outcome.states.items())}
+
+
+def _read_state(binding: ResourceBinding) -> Object:
+    spec, status = binding.spec, binding.status
+    scheduled = [each.reason for each in status.conditions or () if each.type == "Scheduled"]
+    return {
+        "to": _count(spec.clusters),
+        "group": status.observed_affinity,
+        "reason": scheduled[0] if scheduled else "NotScheduled",
+        "is handed over": bool(spec.handover and spec.handover.clusters),
+        "is evicted": bool(spec.graceful_eviction_tasks),
+    }
+
+
+def foretold_states(answer: Object) -> dict[str, Object]:
+    return {name.partition("/")[2]: _foretold_state(each) for name, each in answer["bindings"].items()}
+
+
+def _foretold_state(each: Object) -> Object:
+    waits = {wait["for"] for wait in each["waits"]}
+    return {
+        "to": _counts(each["to"]),
+        "group": each["affinityName"],
+        "reason": each["reason"],
+        "is handed over": "Handover" in waits,
+        "is evicted": bool(waits & {"Eviction", "Member"}),
+    }
+
+
+def begun_evictions(outcome: Outcome) -> set[tuple[str, str]]:
+    """The evictions that were not there before: the binding and the cluster."""
+    return {
+        (name, cluster)
+        for name, (first, *later) in outcome.states.items()
+        for each in later
+        for cluster in _left_clusters(each) - _left_clusters(first)
+    }
+
+
+def _left_clusters(binding: ResourceBinding) -> set[str]:
+    return {task.from_cluster for task in binding.spec.graceful_eviction_tasks or ()}
+
+
+def foretold_evictions(answer: Object) -> set[tuple[str, str]]:
+    return {
+        (step["subject"].partition("/")[2], each["name"])
+        for step in answer["steps"]
+        if step["action"] == "Evict"
+        for each in step["from"]
+    }
+
+
+def results_of(outcome: Outcome) -> Object:
+    """What came of each entry of a rebalancer, without its time."""
+    found = {name: one.get("status", {}) for name, one in outcome.rebalancers.items()}
+    return _without_times({name: each.get("observedWorkloads", ()) for name, each in found.items()})
+
+
+def foretold_results(answer: Object) -> Object:
+    return _without_times(answer["rebalancers"])
+
+
+def _without_times(rebalancers: Object) -> Object:
+    return {name: [_read_entry(entry) for entry in each] for name, each in rebalancers.items()}
+
+
+def _read_entry(entry: Object) -> Object:
+    return {key: value for key, value in entry.items() if key != "triggeredAt"}
