@@ -74,6 +74,8 @@ Run = Callable[..., Answer]
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    monkeypatch.setenv("COLUMNS", "160")
+
     def run(hub: str, *arguments: str) -> Answer:
         file = tmp_path / "hub.yaml"
         file.write_text(hub)

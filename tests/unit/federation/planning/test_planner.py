@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from federation.api import RebalancerStatus, ResourceBinding
 from federation.objects.names import Key
+from federation.planning import rehearsal
 from federation.planning.output import write_json
 from federation.planning.plan import Action, HubPlan
 from federation.planning.planner import STAGES
@@ -346,3 +347,54 @@ def test_a_step_that_cannot_be_decided_says_why() -> None:
     (step, *_) = plan.steps
     assert step.action is Action.REBALANCE
     assert "it stays: 0/2 clusters are available" in step.reason
+
+
+def test_a_rebalancer_selects_by_the_labels_of_the_templates() -> None:
+    web = ours("web", 4, DYNAMIC, at={"m2": 4}, applied=DYNAMIC, status=DONE)
+    selector = {"apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": {"matchLabels": {"a": "b"}}}
+    asked = rebalancer(workloadSelectors=[selector])
+    found = [
+        (DEPLOYMENT, template(labels={"a": "b"})),
+        (DEPLOYMENT._replace(name="other"), template("other")),
+    ]
+    plan = plan_of(SPACIOUS, [web], templates=found, rebalancers=[asked])
+    assert [each[0] for each in steps_of(plan)] == ["Rebalance"]
+
+
+def test_an_invalid_time_of_an_eviction_is_warned_about() -> None:
+    task = {**TASK, "creationTimestamp": "noon"}
+    web = ours("web", 2, AGGREGATED, at={"m2": 2}, applied=AGGREGATED, gracefulEvictionTasks=[task])
+    assert "default/web-deployment: invalid time 'noon'" in plan_of(SPACIOUS, [web]).warnings[0]
+
+
+def test_a_binding_that_is_being_deleted_is_named_so() -> None:
+    web = ours("web", 2, AGGREGATED)
+    web = replace(web, metadata=replace(web.metadata, deletion_timestamp=ago(1)))
+    assert plan_of(SPACIOUS, [web]).bindings["default/web-deployment"].message == "it is being deleted"
+
+
+def test_one_that_has_nowhere_to_go_stays_and_says_so() -> None:
+    tainted = member("m1", taints=["lost:NoExecute"])
+    web = ours("web", 2, AGGREGATED, at={"m1": 2}, applied=AGGREGATED, status=DONE)
+    plan = plan_of([tainted], [web])
+    assert steps_of(plan) == [("Evict", "web-deployment", {})]
+    assert [each[0] for each in waits_of(plan, "web")] == ["Clusters", "Eviction"]
+    assert plan.bindings["default/web-deployment"].to == plan.bindings["default/web-deployment"].origin
+
+
+def test_copies_in_a_cluster_that_is_deleted_are_evicted_with_the_decision() -> None:
+    web = ours("web", 2, AGGREGATED, at={"m1": 2}, applied=AGGREGATED, status=DONE)
+    plan = plan_of([member("m1", leaving=True), member("m2")], [web])
+    assert steps_of(plan) == [("Evict", "web-deployment", {}), ("Move", "web-deployment", {"m2": 2})]
+    assert plan.steps[0].reason == "the cluster is being deleted"
+
+
+def test_a_failback_that_has_no_room_any_more_waits_for_nothing() -> None:
+    plan = plan_of([member("m1", 1), member("m2", 100)], [away("web", 400)])
+    assert (plan.steps, waits_of(plan, "web")) == ((), [])
+
+
+def test_a_plan_that_does_not_settle_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "MOST_ROUNDS", 1)
+    plan = plan_of(SPACIOUS, [ours("web", 4, DYNAMIC)])
+    assert plan.warnings == ("not settled after 1 rounds at 2026-11-18T12:00:00Z",)
