@@ -1,5 +1,6 @@
 """What has become of a planned hub, beside what the plan has foretold; each without times."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from federation.api import ResourceBinding
@@ -13,17 +14,31 @@ class Outcome(NamedTuple):
     rebalancers: dict[str, Object]
 
 
+def list_differences(outcome: Outcome, answer: Object) -> Iterator[str]:
+    """Tell what has happened in another way than it was foretold."""
+    pairs: dict[str, tuple[Object, Object]] = {
+        "ends": (_last_states(outcome), _foretold_states(answer)),
+        "goes through": (_paths_of(outcome), _foretold_paths(answer)),
+        "has evictions from": (_begun_evictions(outcome), _foretold_evictions(answer)),
+        "is answered": (_results_of(outcome), _foretold_results(answer)),
+    }
+    for what, (happened, foretold) in pairs.items():
+        for name in sorted(happened.keys() | foretold.keys()):
+            if happened.get(name) != foretold.get(name):
+                yield f"{name} {what} {happened.get(name)}, foretold was {foretold.get(name)}"
+
+
 Counts = dict[str, int]
 
 
-def paths_of(outcome: Outcome) -> dict[str, list[Counts]]:
+def _paths_of(outcome: Outcome) -> dict[str, list[Counts]]:
     """Where each workload was, one after the other."""
     return {
         name: _shorten([_count(each.spec.clusters) for each in seen]) for name, seen in outcome.states.items()
     }
 
 
-def foretold_paths(answer: Object) -> dict[str, list[Counts]]:
+def _foretold_paths(answer: Object) -> dict[str, list[Counts]]:
     """Where each workload would be, by the steps of the plan."""
     paths = {name: [_counts(each["from"] or ())] for name, each in answer["bindings"].items()}
     for step in answer["steps"]:
@@ -52,7 +67,7 @@ def _shorten(path: list[Counts]) -> list[Counts]:
     return found
 
 
-def last_states(outcome: Outcome) -> dict[str, Object]:
+def _last_states(outcome: Outcome) -> dict[str, Object]:
     """What the plan says of each binding, as the hub has it at the end."""
     return {name: _read_state(seen[-1]) for name, seen in sorted(outcome.states.items())}
 
@@ -69,7 +84,7 @@ def _read_state(binding: ResourceBinding) -> Object:
     }
 
 
-def foretold_states(answer: Object) -> dict[str, Object]:
+def _foretold_states(answer: Object) -> dict[str, Object]:
     return {name.partition("/")[2]: _foretold_state(each) for name, each in answer["bindings"].items()}
 
 
@@ -84,36 +99,35 @@ def _foretold_state(each: Object) -> Object:
     }
 
 
-def begun_evictions(outcome: Outcome) -> set[tuple[str, str]]:
-    """The evictions that were not there before: the binding and the cluster."""
-    return {
-        (name, cluster)
+def _begun_evictions(outcome: Outcome) -> dict[str, set[str]]:
+    """The clusters of evictions that were not there before."""
+    begun = {
+        name: {cluster for each in later for cluster in _left_clusters(each) - _left_clusters(first)}
         for name, (first, *later) in outcome.states.items()
-        for each in later
-        for cluster in _left_clusters(each) - _left_clusters(first)
     }
+    return {name: clusters for name, clusters in begun.items() if clusters}
 
 
 def _left_clusters(binding: ResourceBinding) -> set[str]:
     return {task.from_cluster for task in binding.spec.graceful_eviction_tasks or ()}
 
 
-def foretold_evictions(answer: Object) -> set[tuple[str, str]]:
-    return {
-        (step["subject"].partition("/")[2], each["name"])
-        for step in answer["steps"]
-        if step["action"] == "Evict"
-        for each in step["from"]
-    }
+def _foretold_evictions(answer: Object) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for step in answer["steps"]:
+        if step["action"] == "Evict":
+            name = step["subject"].partition("/")[2]
+            found.setdefault(name, set()).update(each["name"] for each in step["from"])
+    return found
 
 
-def results_of(outcome: Outcome) -> Object:
+def _results_of(outcome: Outcome) -> Object:
     """What came of each entry of a rebalancer, without its time."""
     found = {name: one.get("status", {}) for name, one in outcome.rebalancers.items()}
     return _without_times({name: each.get("observedWorkloads", ()) for name, each in found.items()})
 
 
-def foretold_results(answer: Object) -> Object:
+def _foretold_results(answer: Object) -> Object:
     return _without_times(answer["rebalancers"])
 
 

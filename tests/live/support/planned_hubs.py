@@ -27,17 +27,18 @@ from reberth.client.access import Access
 from reberth.client.api import Api
 from reberth.config.settings import parse
 from reberth.protocol.response import BadObject
-from reberth.values.timestamp import write_time
+from tests.live.support.hub_and_members import eventually
 from tests.live.support.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, POLICIES, REBALANCERS
-from tests.live.support.plan_outcomes import Outcome
+from tests.live.support.plan_outcomes import Outcome, list_differences
 from tests.support.builders import Object
 from tests.support.federation.drawn_hubs import DrawnHub
 from tests.support.repository import ROOT
 
 _OFF = ("members", "tokens", "dependencies", "works", "execution", "namespaces", "statuses")
-_QUIET = 0.8
+_QUIET = 0.6
 """Seconds without a change after which nothing is expected to change any more."""
-_LONGEST = 30.0
+_LONGEST = 15.0
+_LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/reberth-federation"
 LISTED = {
     "cluster.karmada.io": ["clusters"],
     "policy.karmada.io": ["propagationpolicies", "clusterpropagationpolicies"],
@@ -95,20 +96,20 @@ async def _delete(client: Client, path: str, meta: Object) -> None:
         await client.delete(f"{path}/{meta['name']}")
 
 
-async def foretell(cluster: Cluster, folder: Path) -> tuple[Object, str]:
-    """Ask the command about the live hub; return its answer, and the second in which it was given."""
+async def foretell(cluster: Cluster, folder: Path) -> Object:
+    """Ask the command about the live hub."""
     settings = folder / "federation.yaml"
     settings.write_text(yaml.safe_dump(settings_for(cluster)))
-    now = write_time(time.time())
     arguments = argparse.Namespace(
         hub=None,
         settings=str(settings),
-        now=now,
+        now=None,
         output="json",
         kubeconfig=str(cluster.kubeconfig),
         context=None,
     )
-    return json.loads(await asyncio.to_thread(plan.answer, arguments)), now
+    answer: Object = json.loads(await asyncio.to_thread(plan.answer, arguments))
+    return answer
 
 
 class Answer(NamedTuple):
@@ -156,34 +157,38 @@ def policy_for(kind: str) -> Object:
     }
 
 
-async def carry_out(cluster: Cluster, client: Client) -> Outcome:
-    """Run the federation until nothing changes any more."""
+async def carry_out(cluster: Cluster, client: Client, answer: Object) -> list[str]:
+    """Run the federation until it has done what was foretold, and then for a while; tell what differs."""
     there = msgspec.json.encode((await client.get(BINDINGS))["items"])
     before = msgspec.json.decode(there, type=list[ResourceBinding])
     states = {each.metadata.name: [each] for each in before}
     async with _watching(cluster, states), _federation(cluster):
+        await eventually(client, _LEASE, lambda one: one and one["spec"].get("holderIdentity"))
+        end = time.monotonic() + _LONGEST
+        while await _compare(client, states, answer) and time.monotonic() < end:
+            await asyncio.sleep(0.1)
         await _settle(client)
+        return await _compare(client, states, answer)
+
+
+async def _compare(client: Client, states: dict[str, list[ResourceBinding]], answer: Object) -> list[str]:
     rebalancers = (await client.get(REBALANCERS))["items"]
-    return Outcome(states, {each["metadata"]["name"]: each for each in rebalancers})
+    outcome = Outcome(states, {each["metadata"]["name"]: each for each in rebalancers})
+    return list(list_differences(outcome, answer))
 
 
 async def _settle(client: Client) -> None:
-    """Wait until the federation has begun, and nothing has changed for a while."""
-    end, seen, since = time.monotonic() + _LONGEST, "", time.monotonic()
-    first = await _versions(client)
-    while time.monotonic() < end:
-        now = await _versions(client)
-        if now != seen:
-            seen, since = now, time.monotonic()
-        elif time.monotonic() - since > (_QUIET if now != first else 3 * _QUIET):
-            return
+    """Wait until nothing has changed for a while."""
+    seen, since = await _versions(client), time.monotonic()
+    while time.monotonic() < since + _QUIET:
         await asyncio.sleep(0.1)
-    raise AssertionError(f"the hub does not settle within {_LONGEST:g} s")
+        if (now := await _versions(client)) != seen:
+            seen, since = now, time.monotonic()
 
 
-async def _versions(client: Client) -> str:
+async def _versions(client: Client) -> list[str]:
     found = [(await client.get(path))["items"] for path in (BINDINGS, REBALANCERS)]
-    return str([each["metadata"]["resourceVersion"] for items in found for each in items])
+    return [each["metadata"]["resourceVersion"] for items in found for each in items]
 
 
 @contextlib.asynccontextmanager
