@@ -76,7 +76,7 @@ async def test_a_plan_says_what_it_may_not_list(hub: tuple[Cluster, Client]) -> 
     await planned_hubs.allow_to_list(client, "half", groups)
     answer = await planned_hubs.ask(cluster.user("half"))
     assert answer.code == 0
-    assert "federation: planned without deployments: list deployments: " in answer.err
+    assert "federation: planned without deployments: list /apis/apps/v1/deployments: " in answer.err
     del groups["cluster.karmada.io"]
     await planned_hubs.allow_to_list(client, "blind", groups)
     refused = await planned_hubs.ask(cluster.user("blind"))
@@ -90,7 +90,7 @@ async def test_a_dry_run_is_asked_from_the_beginning_and_may_be_carried_out(
     _, client = hub
     await planned_hubs.clear(client)
     await client.create(REBALANCERS, rebalancer("real", "web"))
-    with pytest.raises(Refused, match="spec.dryRun: Invalid value: .* cannot be set later"):
+    with pytest.raises(Refused, match="spec.dryRun: Invalid value: cannot be set later"):
         await client.patch(f"{REBALANCERS}/real", {"spec": {"dryRun": True}})
     await client.create(REBALANCERS, rebalancer("asking", "web", dryRun=True))
     made = await client.patch(f"{REBALANCERS}/asking", {"spec": {"dryRun": False}})
