@@ -48,7 +48,9 @@ from reberth.client.events import recording
 from reberth.client.lease import Leadership, LeaseLost, leading, name_holder
 from reberth.client.mirror import Mirror, mirroring
 from reberth.cluster.kinds import Kind, Resource
+from reberth.cluster.tables import meta_of
 from reberth.config.settings import load
+from reberth.records import Record
 from reberth.runtime import logs
 from reberth.runtime.http_server import Server
 from reberth.runtime.watchdog import ending_when_stuck
@@ -146,12 +148,15 @@ class Federation:
 
     @asynccontextmanager
     async def _controllers(self, hub: Hub) -> AsyncIterator[list[Controller]]:
-        """Start the enabled controllers, and send them every object of the cache and every change."""
+        """Start the enabled controllers, and send them every object of the cache and every change.
+
+        Bindings are sent first, by name: which of two gets the room must not depend on how a list arrived.
+        """
         index = WorkIndex(hub)
         controllers = self._make(hub, index)
         self._listeners = [index.on_change, *(each.on_change for each in controllers)]
-        for resource in _HUB:
-            for record in self._cache.of(resource.kind).rows():
+        for resource in sorted(_HUB, key=lambda each: each not in resources.ALL_BINDINGS):
+            for record in sorted(self._cache.of(resource.kind).rows(), key=_place_of):
                 self._notify(resource.kind, record)
         try:
             yield controllers
@@ -220,6 +225,11 @@ class Federation:
 def _describe_karmada(karmada: KarmadaWatch) -> str:
     found = karmada.problem
     return f"Karmada's controllers run on this hub: {found}" if found else "looking for Karmada's controllers"
+
+
+def _place_of(record: Record) -> tuple[str, str]:
+    meta = meta_of(record)
+    return meta.namespace, meta.name
 
 
 async def _run_unless(stopping: asyncio.Event, work: Any) -> None:  # noqa: ANN401 - a coroutine
