@@ -1,6 +1,6 @@
 """Which controllers a federation runs: each may be switched off, and takes no other with it."""
 
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -8,11 +8,14 @@ import pytest
 from federation.hub.hub import Hub
 from federation.hub.object_api import ObjectApi
 from federation.hub.work_index import WorkIndex
+from federation.objects import resources
 from federation.objects.cache import NotifyingCache
 from federation.process import Federation
 from federation.settings import FederationSettings, Switches
 from reberth.client.access import Access
 from reberth.client.events import EventRecorder
+from reberth.cluster.kinds import Resource
+from tests.support.federation.objects import bare_cluster, claimed_binding
 
 SWITCHES = [field.name for field in msgspec.structs.fields(Switches)]
 ALWAYS = {"Sessions", "DiscoveryController"}
@@ -44,3 +47,29 @@ async def test_without_members_and_execution_no_member_is_called() -> None:
         "TokensController",
         "NamespacesController",
     }
+
+
+class _Recorder:
+    """A controller that only remembers of what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def on_change(self, resource: Resource[Any], record: Any) -> None:
+        self.told.append(f"{resource.kind.name} {record.metadata.name}")
+
+    async def run(self) -> None:
+        """There is nothing to do."""
+
+
+async def test_controllers_are_told_of_bindings_first_and_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which of two workloads gets the room must not depend on the order of a list."""
+    recorder, federation = _Recorder(), Federation(Access(None), FederationSettings())
+    cache = federation._cache
+    cache.replace(resources.CLUSTERS.kind, [bare_cluster("m1")], "1")
+    cache.replace(resources.BINDINGS.kind, [claimed_binding(name=name) for name in ("c", "a", "b")], "1")
+    monkeypatch.setattr(federation, "_make", lambda _hub, _index: [recorder])
+    hub = Hub(cast("ObjectApi", None), cache, cast("EventRecorder", None), lambda: 0.0)
+    async with federation._controllers(hub):
+        names = [*(f"ResourceBinding {name}" for name in "abc"), "Cluster m1"]
+        assert recorder.told == names
