@@ -18,7 +18,7 @@ from localcluster.cluster import Cluster
 from localcluster.components import CONTROLLERS, KWOK, SCHEDULER
 from localcluster.state_dir import running
 from tests.live.support import planned_hubs
-from tests.live.support.hub_paths import POLICIES, REBALANCERS
+from tests.live.support.hub_paths import POLICIES, REBALANCERS, WORKS
 from tests.live.support.rebalancing_members import rebalancer
 from tests.support.federation.crds import FOLDER
 from tests.support.federation.drawn_hubs import describe, draw_hub
@@ -26,6 +26,7 @@ from tests.support.resumable_rounds import Proof
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 SAMPLE, ROUNDS = 20, 200
+NAMESPACES = "/api/v1/namespaces"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -35,7 +36,9 @@ async def hub() -> AsyncIterator[tuple[Cluster, Client]]:
         cluster.client() as client,
     ):
         await manifests.apply(client, FOLDER)
-        for path in planned_hubs.KINDS:
+        for number in range(1, 6):
+            await client.create(NAMESPACES, {"metadata": {"name": f"karmada-es-m{number}"}})
+        for path in (*planned_hubs.KINDS, WORKS):
             await client.wait(path, lambda found: "items" in found)
         yield cluster, client
 

@@ -28,7 +28,7 @@ from reberth.client.api import Api
 from reberth.config.settings import parse
 from reberth.protocol.response import BadObject
 from tests.live.support.hub_and_members import eventually
-from tests.live.support.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, POLICIES, REBALANCERS
+from tests.live.support.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, POLICIES, REBALANCERS, WORKS
 from tests.live.support.plan_outcomes import Outcome, list_differences
 from tests.support.builders import Object
 from tests.support.federation.drawn_hubs import DrawnHub
@@ -70,6 +70,7 @@ async def lay_out(client: Client, hub: DrawnHub) -> None:
         (POLICIES, hub.policies),
         (DEPLOYMENTS, hub.templates),
         (BINDINGS, hub.bindings),
+        *((_works_of(each), [each]) for each in hub.works),
         (REBALANCERS, hub.rebalancers),
     ):
         await asyncio.gather(*(_create(client, path, body) for body in bodies))
@@ -83,7 +84,13 @@ async def _create(client: Client, path: str, body: Object) -> None:
         await client.patch(f"{path}/{body['metadata']['name']}/status", {"status": body["status"]})
 
 
+def _works_of(work: Object) -> str:
+    return f"/apis/work.karmada.io/v1alpha1/namespaces/{work['metadata']['namespace']}/works"
+
+
 async def clear(client: Client) -> None:
+    for each in (await client.get(WORKS))["items"]:
+        await client.delete(f"{_works_of(each)}/{each['metadata']['name']}")
     for path in KINDS:
         found = (await client.get(path))["items"]
         await asyncio.gather(*(_delete(client, path, each["metadata"]) for each in found))

@@ -33,6 +33,7 @@ class DrawnHub(NamedTuple):
     bindings: list[Object]
     templates: list[Object]
     policies: list[Object]
+    works: list[Object]
     rebalancers: list[Object]
     leaving: list[str]
     describes: list[str]
@@ -49,7 +50,7 @@ class _Draft:
         states = _CALM if self.is_tight else (*_CALM, *_DRIVING)
         drawn = [*self.dice.choices(states, k=len(self.names) - 2), "well", "well"]
         self.states = dict(zip(self.names, self.dice.sample(drawn, len(drawn)), strict=True))
-        self.hub = DrawnHub([], [], [], [], [], [], [])
+        self.hub = DrawnHub([], [], [], [], [], [], [], [])
         self.movable: list[str] = []
 
     @property
@@ -253,6 +254,29 @@ def _evicting(draft: _Draft, name: str) -> None:
     }
     ready = {old: 3, new: draft.dice.choice([0, 3])}
     _bind(draft, name, AGGREGATED, {new: 3}, ready=ready, gracefulEvictionTasks=[task])
+    draft.hub.works.extend(_draw_work(name, cluster, count) for cluster, count in ready.items())
+
+
+def _draw_work(name: str, cluster: str, replicas: int) -> Object:
+    """The Work of a copy, in the namespace of its cluster; evictions end by what it says."""
+    identifier = {
+        "ordinal": 0,
+        "version": "v1",
+        "kind": "Deployment",
+        "resource": "deployments",
+        "name": name,
+    }
+    copy = _copy(cluster, replicas)
+    told = {"identifier": identifier, "health": copy["health"], "status": copy["status"]}
+    binding = "resourcebinding.karmada.io"
+    ties = {f"{binding}/name": f"{name}-deployment", f"{binding}/namespace": "default"}
+    return {
+        "apiVersion": "work.karmada.io/v1alpha1",
+        "kind": "Work",
+        "metadata": {"name": name, "namespace": f"karmada-es-{cluster}", "annotations": ties},
+        "spec": {"workload": {"manifests": []}},
+        "status": {"manifestStatuses": [told]},
+    }
 
 
 def _handing_over(draft: _Draft, name: str) -> None:

@@ -78,7 +78,7 @@ def test_one_that_nobody_would_decide_is_named_so(spec: dict[str, Any], text: st
 
 
 def test_one_that_no_policy_has_claimed_is_named_so() -> None:
-    unclaimed = bound({"m2": 4}, last=-60, placement=DYNAMIC)
+    unclaimed = bound({"m2": 4}, last=-60, placement=DYNAMIC, metadata={})
     assert "No policy has claimed" in said(ask({"web": unclaimed}, cluster("m1"))["web"])[2]
 
 

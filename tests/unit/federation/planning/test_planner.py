@@ -17,6 +17,7 @@ from federation.settings import Switches
 from reberth.records import OwnerReference
 from tests.support.builders import Object
 from tests.support.federation.clusters import AGGREGATED, DUPLICATED, DYNAMIC, groups
+from tests.support.federation.copies import copy
 from tests.support.federation.objects import policy, template
 from tests.support.federation.objects import work as work_of
 from tests.support.federation.planned import (
@@ -103,18 +104,14 @@ def test_a_lost_member_evicts_only_where_that_is_set() -> None:
 
 
 def test_an_eviction_ends_when_the_new_copies_are_healthy() -> None:
-    task = {**TASK, "creationTimestamp": ago(60)}
-    tainted = member("m1", taints=["lost:NoExecute"])
+    task = {**TASK, "replicas": 3, "creationTimestamp": ago(60)}
+    hub = [member("m1", taints=["lost:NoExecute"]), member("m2")]
     web = ours(
-        "web",
-        2,
-        AGGREGATED,
-        at={"m2": 2},
-        applied=AGGREGATED,
-        gracefulEvictionTasks=[task],
-        status={**DONE, **well(m2=2)},
+        "web", 3, AGGREGATED, at={"m2": 3}, applied=AGGREGATED, gracefulEvictionTasks=[task], status=DONE
     )
-    assert steps_of(plan_of([tainted, member("m2")], [web])) == [("EndEviction", "web-deployment", {})]
+    assert steps_of(plan_of(hub, [web], works=[copy("m1", 3), copy("m2", 0)])) == []
+    ended = plan_of(hub, [web], works=[copy("m1", 3), copy("m2", 3)])
+    assert steps_of(ended) == [("EndEviction", "web-deployment", {})]
 
 
 def test_an_eviction_whose_cause_is_gone_is_withdrawn() -> None:
@@ -128,16 +125,10 @@ def test_an_eviction_whose_cause_is_gone_is_withdrawn() -> None:
 def test_a_lost_member_that_is_purged_directly_holds_the_new_copies_back() -> None:
     task = {**TASK, "purgeMode": "Directly", "creationTimestamp": ago(6000)}
     web = ours(
-        "web",
-        2,
-        AGGREGATED,
-        at={"m2": 2},
-        applied=AGGREGATED,
-        gracefulEvictionTasks=[task],
-        status={**DONE, **well(m1=2)},
+        "web", 3, AGGREGATED, at={"m2": 3}, applied=AGGREGATED, gracefulEvictionTasks=[task], status=DONE
     )
     lost = member("m1", is_ready=False, taints=["cluster.karmada.io/not-ready:NoSchedule"])
-    plan = plan_of([lost, member("m2")], [web])
+    plan = plan_of([lost, member("m2")], [web], works=[copy("m1", 3)])
     assert waits_of(plan, "web") == [("Member", None)]
 
 
