@@ -31,7 +31,7 @@ from tests.live.support.hub_and_members import eventually
 from tests.live.support.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, POLICIES, REBALANCERS, WORKS
 from tests.live.support.plan_outcomes import Outcome, list_differences
 from tests.support.builders import Object
-from tests.support.federation.drawn_hubs import DrawnHub
+from tests.support.federation.drawn_objects import DrawnHub
 from tests.support.repository import ROOT
 
 _OFF = ("members", "tokens", "dependencies", "works", "execution", "namespaces", "statuses")

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from federation.objects import resources
+from federation.objects.merge_patch import apply_merge_patch
 from federation.objects.template import Object, ResourceTemplateReader
 from reberth.cluster.kinds import Resource
 from reberth.cluster.tables import meta_of
@@ -20,7 +21,6 @@ from reberth.values.errors import AlreadyExists, Conflict, Invalid, NotFound
 from reberth.values.object_error import ObjectError
 from tests.support.federation.crds import CRDS, schema_of
 from tests.support.federation.fake_hub import FakeHub
-from tests.support.federation.objects import apply_merge_patch
 from tests.support.federation.schema_check import LARGEST_OBJECT, list_odd_counts, list_violations
 
 T = TypeVar("T", bound=Record)
