@@ -72,7 +72,7 @@ class ClusterMemory(Cache):
         on_change: Callable[[], None] = lambda: None,
         on_bound: Callable[[PodRow], None] = lambda _: None,
     ) -> None:
-        super().__init__(version=version)
+        super().__init__(version=version, keeps_templates=False)
         self.index = MemoryIndex(settings)
         self.fragments = Fragments()
         self.notes = ExpiryCounts()

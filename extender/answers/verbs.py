@@ -22,13 +22,13 @@ from extender.answers.wire import (
     write_filter,
     write_preempt,
 )
-from reberth.cluster.kinds import BUDGET, HISTORY, JOB, NODE, POD, REPLICA_SET, SCORE, Kind
+from reberth.cluster.kinds import BUDGET, HISTORY, NODE, OWNED_CONTROLLERS, POD, SCORE, Kind
 from reberth.memory.addon_scores import MOST_GRADE, Grades
 from reberth.memory.advice import PodAdvice, grade_avoiding, grade_scores, refuse_nodes
 from reberth.records import ObjectMeta, OpenMove
 from reberth.values.refusal import Refused
 
-_OWNERS = {REPLICA_SET, JOB}
+_OWNERS = set(OWNED_CONTROLLERS)
 # Signals that an answer does not depend on are not gathered: each takes time in every call.
 _REFUSES_WITHOUT = {"draw": False, "history": False}
 _AVOIDS_WITHOUT = {"history": False}

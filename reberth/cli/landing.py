@@ -131,8 +131,8 @@ def _describe(place: int, inputs: ForecastInputs) -> tuple[str, Json]:
     row = snapshot.pods.rows[place]
     name = f"{row.namespace}/{row.name}"
     if row.node is None:
-        found = forecast(read_pending_pod(view.facts, place), view, scheduler, extenders=extenders)
-        return name, describe(found, snapshot, state=PENDING)
+        pending = forecast(read_pending_pod(view.facts, place), view, scheduler, extenders=extenders)
+        return name, describe(pending, snapshot, state=PENDING)
     found = forecast_replacement(place, view, scheduler, victim=victim, extenders=extenders)
     rare = () if victim else forecast_with_stale_cache(place, view, scheduler, extenders=extenders)
     return name, describe(found, snapshot, state=NEXT, rare=rare)

@@ -23,8 +23,23 @@ from typing import Any, Generic
 
 import msgspec
 
-from reberth.cluster.kinds import DEPLOYMENT, HISTORY, NODE, OWNED_CONTROLLERS, POD, Kept, Kind, Wire
+from reberth.cluster.kinds import (
+    DEPLOYMENT,
+    HISTORY,
+    NODE,
+    OWNED_CONTROLLERS,
+    POD,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    REVISION,
+    SERVICE_ACCOUNT,
+    STATEFUL_SET,
+    Kept,
+    Kind,
+    Wire,
+)
 from reberth.cluster.object_size import LARGE, NamespaceSizes, OnCut, shorten, weigh
+from reberth.cluster.owner_templates import drop_template, keep_name, keep_revision, keep_template
 from reberth.cluster.pod_counts import PodCounts, list_guessed
 from reberth.cluster.pods.identity import Signature, find_controller, find_signature, group_of
 from reberth.cluster.pods.requests import Version
@@ -133,10 +148,14 @@ class Listing(Generic[Wire, Kept]):
 class Cache:
     """The cached objects of a cluster that runs this version of Kubernetes.
 
-    Pods keep the annotations that Reberth always reads, and these `annotations`.
+    Pods keep the annotations that Reberth always reads, and these `annotations`. Owners keep the templates of
+    their pods, unless nobody asks what these create.
     """
 
-    def __init__(self, *, version: Version, annotations: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, *, version: Version, annotations: frozenset[str] = frozenset(), keeps_templates: bool = True
+    ) -> None:
+        self._keeps_templates = keeps_templates
         self._sizes = NamespaceSizes()
         self.templates = Templates(version=version, annotations=annotations, sizes=self._sizes)
         self.pod_counts = PodCounts()
@@ -258,6 +277,11 @@ class Cache:
         """Give what makes the rows of a kind that is neither pods nor nodes."""
         if kind is HISTORY:
             return trim_history
+        first = _SHORTENED.get(kind)
+        if first is not None:
+            if not self._keeps_templates:
+                first = _WITHOUT_TEMPLATES.get(kind, first)
+            return lambda record: self._keep(kind.name, first(record))
         # What is ours is limited by its definition, and written again from what is cached.
         return trim if kind.group == HISTORY.group else partial(self._keep, kind.name)
 
@@ -285,6 +309,18 @@ class Cache:
             return kept
         self.on_cut(kind, meta)
         return shorten(kept, most)
+
+
+_SHORTENED: dict[Kind[Any, Any], Callable[[Any], Any]] = {
+    REPLICA_SET: keep_template,
+    STATEFUL_SET: keep_template,
+    REPLICATION_CONTROLLER: keep_template,
+    REVISION: keep_revision,
+    SERVICE_ACCOUNT: keep_name,
+}
+_WITHOUT_TEMPLATES: dict[Kind[Any, Any], Callable[[Any], Any]] = dict.fromkeys(
+    (REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER), drop_template
+)
 
 
 def _overlook(_kind: str, _meta: ObjectMeta) -> None:

@@ -36,7 +36,7 @@ Array = TypeVar("Array", bound=NDArray[Any])
 Thing = TypeVar("Thing", bound=Hashable)
 
 # An amount above this is as good as unlimited, and the sum of a thousand of them still fits into 64 bits.
-_MOST = 2**53
+MOST = 2**53
 
 
 _namespace_of = attrgetter("namespace")
@@ -250,7 +250,7 @@ def _tabulate_amounts(things: Sequence[NodeRow | Template], extended: Sequence[s
     columns = {name: np.zeros(len(things), np.int64) for name in extended}
     for place, amounts in [(place, thing.extended) for place, thing in enumerate(things) if thing.extended]:
         for name, amount in amounts.items():
-            columns[name][place] = min(amount, _MOST)
+            columns[name][place] = min(amount, MOST)
     for column in columns.values():
         seal(column)
     main = _tabulate([thing.main for thing in things], width=len(RESOURCES))
@@ -260,7 +260,7 @@ def _tabulate_amounts(things: Sequence[NodeRow | Template], extended: Sequence[s
 def _tabulate(packed: Iterable[bytes], *, width: int) -> Ints:
     """Turn packed amounts, `width` of each object, into as many columns."""
     amounts = np.frombuffer(b"".join(packed), np.int64).reshape(-1, width)
-    columns: Ints = np.minimum(np.ascontiguousarray(amounts.T), _MOST)
+    columns: Ints = np.minimum(np.ascontiguousarray(amounts.T), MOST)
     return seal(columns)
 
 

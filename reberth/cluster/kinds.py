@@ -15,11 +15,13 @@ from reberth.records import (
     LEDGER_API_VERSION,
     REBERTH_API_VERSION,
     Autoscaler,
+    ControllerRevision,
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
     EvictionHistory,
     KarpenterNodeClaim,
+    LimitRange,
     MoveLedger,
     Namespace,
     Node,
@@ -32,11 +34,15 @@ from reberth.records import (
     PodDisruptionBudget,
     PriorityClass,
     Record,
-    ReplicationController,
     ResourceQuota,
     Rollout,
+    RuntimeClass,
     Service,
+    ServiceAccount,
     StorageClass,
+    TemplatedOwner,
+    TemplatedReplicationController,
+    VerticalPodAutoscaler,
     VolumeAttachment,
 )
 from reberth.values.api_path import join_path
@@ -101,18 +107,23 @@ NODE: Kind[Node, NodeRow] = Kind("Node", Node)
 NAMESPACE = plain_kind("Namespace", Namespace)
 SERVICE = plain_kind("Service", Service)
 QUOTA = plain_kind("ResourceQuota", ResourceQuota)
+LIMIT_RANGE = plain_kind("LimitRange", LimitRange)
+SERVICE_ACCOUNT = plain_kind("ServiceAccount", ServiceAccount)
 CLAIM = plain_kind("PersistentVolumeClaim", PersistentVolumeClaim)
 VOLUME = plain_kind("PersistentVolume", PersistentVolume)
-REPLICATION_CONTROLLER = plain_kind("ReplicationController", ReplicationController)
-REPLICA_SET = plain_kind("ReplicaSet", Owner, "apps")
-STATEFUL_SET = plain_kind("StatefulSet", Owner, "apps")
+REPLICATION_CONTROLLER = plain_kind("ReplicationController", TemplatedReplicationController)
+REPLICA_SET = plain_kind("ReplicaSet", TemplatedOwner, "apps")
+STATEFUL_SET = plain_kind("StatefulSet", TemplatedOwner, "apps")
+REVISION = plain_kind("ControllerRevision", ControllerRevision, "apps")
 DEPLOYMENT = plain_kind("Deployment", Owner, "apps")
 JOB = plain_kind("Job", Owner, "batch")
 AUTOSCALER = plain_kind("HorizontalPodAutoscaler", Autoscaler, "autoscaling")
+VERTICAL_AUTOSCALER = plain_kind("VerticalPodAutoscaler", VerticalPodAutoscaler, "autoscaling.k8s.io")
 SCALED_OBJECT = plain_kind("ScaledObject", Autoscaler, "keda.sh")
 ROLLOUT = plain_kind("Rollout", Rollout, "argoproj.io")
 BUDGET = plain_kind("PodDisruptionBudget", PodDisruptionBudget, "policy")
 PRIORITY_CLASS = plain_kind("PriorityClass", PriorityClass, "scheduling.k8s.io")
+RUNTIME_CLASS = plain_kind("RuntimeClass", RuntimeClass, "node.k8s.io")
 NODE_CLAIM = plain_kind("NodeClaim", KarpenterNodeClaim, "karpenter.sh")
 NODE_POOL = plain_kind("NodePool", NodePool, "karpenter.sh")
 STORAGE_CLASS = plain_kind("StorageClass", StorageClass, "storage.k8s.io")
@@ -124,7 +135,7 @@ HISTORY = plain_kind("EvictionHistory", EvictionHistory, group_of(REBERTH_API_VE
 LEDGER = plain_kind("MoveLedger", MoveLedger, group_of(REBERTH_API_VERSION))
 SCORE = plain_kind("NodePlacementScore", NodePlacementScore, group_of(REBERTH_API_VERSION))
 
-OWNED_CONTROLLERS = (REPLICA_SET, JOB)
+OWNED_CONTROLLERS: tuple[Kind[Any, Any], ...] = (REPLICA_SET, JOB)
 """The controllers of pods that have an owner themselves: a Deployment or a CronJob."""
 
 PODS = Resource(POD, "pods", is_large=True)
@@ -144,18 +155,23 @@ ALL_RESOURCES: tuple[Resource[Any], ...] = (
     Resource(NAMESPACE, "namespaces", namespaced=False),
     Resource(SERVICE, "services"),
     Resource(QUOTA, "resourcequotas"),
+    Resource(LIMIT_RANGE, "limitranges"),
+    Resource(SERVICE_ACCOUNT, "serviceaccounts", is_large=True),
     Resource(CLAIM, "persistentvolumeclaims"),
     Resource(VOLUME, "persistentvolumes", namespaced=False),
     Resource(REPLICATION_CONTROLLER, "replicationcontrollers"),
     Resource(REPLICA_SET, "replicasets", is_large=True),
     Resource(STATEFUL_SET, "statefulsets"),
+    Resource(REVISION, "controllerrevisions", is_large=True),
     Resource(DEPLOYMENT, "deployments"),
     Resource(JOB, "jobs", is_large=True),
     Resource(AUTOSCALER, "horizontalpodautoscalers", "v2"),
+    Resource(VERTICAL_AUTOSCALER, "verticalpodautoscalers", is_optional=True),
     Resource(SCALED_OBJECT, "scaledobjects", "v1alpha1", is_optional=True),
     Resource(ROLLOUT, "rollouts", "v1alpha1", is_optional=True),
     Resource(NODE_CLAIM, "nodeclaims", namespaced=False, is_optional=True),
     Resource(NODE_POOL, "nodepools", namespaced=False, is_optional=True),
+    Resource(RUNTIME_CLASS, "runtimeclasses", namespaced=False),
     Resource(PRIORITY_CLASS, "priorityclasses", namespaced=False),
     Resource(STORAGE_CLASS, "storageclasses", namespaced=False),
     Resource(ATTACHMENT, "volumeattachments", namespaced=False),

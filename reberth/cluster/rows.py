@@ -47,6 +47,8 @@ Plain = TypeVar("Plain", bound=Record)
 # A pod's phase and flags in one small number, as the column stores them.
 PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 PHASE_BITS, FINISHED, TERMINATING, READY = 7, 8, 16, 32
+# Whether its spec is as it was created, or was changed since; neither is known of a pod without a generation.
+AS_CREATED, CHANGED = 64, 128
 _PHASE_MARKS = {
     phase: number | (FINISHED if phase in ("Succeeded", "Failed") else 0)
     for number, phase in enumerate(PHASES)
@@ -199,6 +201,8 @@ def _mark(pod: Pod, ready: PodCondition | None) -> int:
         marks |= TERMINATING
     if ready is not None and ready.status == "True":
         marks |= READY
+    if pod.metadata.generation:
+        marks |= AS_CREATED if pod.metadata.generation == 1 else CHANGED
     return marks
 
 

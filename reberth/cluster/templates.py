@@ -24,6 +24,7 @@ RESOURCES = (CPU, MEMORY, STORAGE, PODS)
 
 _NONE: Amounts = {}
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
+_ANY_VERSION = (1, 36)
 _LONGEST_UID = 128
 _MOST_EXTENDED = 64
 
@@ -94,7 +95,7 @@ class Templates:
         content = blake2b(text, digest_size=16).digest()
         template = self._by_content.get(content)
         if template is None:
-            template = _make(common, self._version)
+            template = make_template(common, self._version)
             if (size := weigh(text)) > LARGE:
                 template = self._limit(template, content, size)
             self._by_content[content] = template
@@ -106,6 +107,11 @@ class Templates:
         self._sizes.put(whole.namespace, content, min(size, most))
         self._sizes.drop_with(template, whole.namespace, content)
         return template
+
+
+def make_bare_template(common: Pod) -> Template:
+    """Make the template of a pod that does not exist yet: without a status, every version counts it alike."""
+    return make_template(common, _ANY_VERSION)
 
 
 def pack(*amounts: int) -> bytes:
@@ -132,7 +138,8 @@ def _cut(whole: Template, most: int) -> Template:
     )
 
 
-def _make(common: Pod, version: Version) -> Template:
+def make_template(common: Pod, version: Version) -> Template:
+    """Make the template of a common part that no pod has yet."""
     priority = common.spec.priority or 0
     if not _LOWEST <= priority <= _HIGHEST:
         raise PriorityError(f"{priority} does not fit into 32 bits")

@@ -18,10 +18,12 @@ from reberth.cluster.pods.identity import BARE_POD
 from reberth.cluster.rows import PodRow
 from reberth.forecast.chances import Chances, count_wanted, find_chances
 from reberth.forecast.cycle import Feasibility, NodeScores, run_filters, run_scores
+from reberth.forecast.replacement.refusals import CANNOT_BE_REPLACED
 from reberth.forecast.state.incoming_pod import IncomingPod, predict_replacement
 from reberth.forecast.state.profile import DEFAULT_SCHEDULER, KubeScheduler, Profile
-from reberth.forecast.state.verdict import Refusal, Rejected, Unforeseeable
+from reberth.forecast.state.verdict import Irreplaceable, Refusal, Rejected, Unforeseeable
 from reberth.forecast.state.view import View
+from reberth.values.refusal import Refused
 
 
 class Victim(Enum):
@@ -126,7 +128,7 @@ def forecast_replacement(
     *,
     victim: Victim | None = None,
     extenders: Sequence[ExtenderModel] = (),
-) -> Forecast | Unforeseeable:
+) -> Forecast | Unforeseeable | Irreplaceable:
     """Forecast where the replacement of a pod would land.
 
     `victim` tells what kube-scheduler sees of the old pod; by default that depends on its controller.
@@ -135,6 +137,9 @@ def forecast_replacement(
     if row.template.controller is None:
         return Unforeseeable(BARE_POD.reason)
     incoming = predict_replacement(view.facts, place)
+    if isinstance(incoming, Refused):
+        is_known = incoming.rule == CANNOT_BE_REPLACED
+        return Irreplaceable(incoming.reason) if is_known else Unforeseeable(incoming.reason)
     match victim or expect_victim(row):
         case Victim.GONE:
             view = view.without(place)

@@ -5,7 +5,7 @@ from typing import Any
 
 from reberth.cluster.snapshot import Snapshot
 from reberth.forecast.forecast import Forecast
-from reberth.forecast.state.verdict import Unforeseeable
+from reberth.forecast.state.verdict import Irreplaceable, Unforeseeable
 from reberth.values.table import GAP, align
 
 Json = dict[str, Any]
@@ -19,7 +19,7 @@ STALE_SHARE = 0.02
 
 
 def describe(
-    found: Forecast | Unforeseeable,
+    found: Forecast | Unforeseeable | Irreplaceable,
     snapshot: Snapshot,
     *,
     state: str,
@@ -31,11 +31,15 @@ def describe(
     """
     if isinstance(found, Unforeseeable):
         return {"state": state, "unforeseeable": found.reason}
+    if isinstance(found, Irreplaceable):
+        return {"state": state, "irreplaceable": found.reason}
     names = snapshot.nodes.names
     feasible = {names[node]: _describe_node(found, at) for at, node in enumerate(found.feasible.tolist())}
     refused = {name: found.reasons(node) for node, name in enumerate(names) if name not in feasible}
+    learnt = {"learnt": list(found.incoming.learnt)} if found.incoming.learnt else {}
     return {
         "state": state,
+        **learnt,
         "feasible": feasible,
         "refused": {name: reasons for name, reasons in refused.items() if reasons},
         "best": [
@@ -77,6 +81,11 @@ def _tabulate_pod(name: str, found: Json) -> Iterable[str]:
     if "unforeseeable" in found:
         yield f"  cannot be forecast: {found['unforeseeable']}"
         return
+    if "irreplaceable" in found:
+        yield f"  cannot be replaced: {found['irreplaceable']}"
+        return
+    if "learnt" in found:
+        yield f"  as its newest sibling shows, webhooks add: {', '.join(found['learnt'])}"
     nodes: dict[str, Json] = found["feasible"]
     plugins = list(dict.fromkeys(plugin for node in nodes.values() for plugin in node["plugins"]))
     rows = [["NODE", "CHANCE", "TOTAL", *plugins]]

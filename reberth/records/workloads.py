@@ -154,4 +154,5 @@ class ResourceQuota(Record, frozen=True):
 class PriorityClass(Record, frozen=True):
     metadata: ObjectMeta
     value: int = 0
+    global_default: bool | None = None
     preemption_policy: str | None = None

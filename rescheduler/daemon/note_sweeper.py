@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import NamedTuple, NoReturn
 
-from reberth.cluster.kinds import HISTORIES, HISTORY, JOB, NODE, REPLICA_SET
+from reberth.cluster.kinds import HISTORIES, HISTORY, NODE, OWNED_CONTROLLERS
 from reberth.cluster.pods.identity import find_signature, name_history
 from reberth.memory.notes import ANNOTATION, Note, Notes, find_noted_controller, sweep_notes
 from reberth.records import EvictionHistory, ObjectMeta, WorkloadIdentity
@@ -97,7 +97,7 @@ class NoteSweeper:
 
     def _find_workload(self, note: Note, namespace: str) -> WorkloadIdentity | None:
         controller, cache = find_noted_controller(note), self._context.mirror.cache
-        owners = (cache.of(kind).by_uid(controller.uid) for kind in (REPLICA_SET, JOB))
+        owners = (cache.of(kind).by_uid(controller.uid) for kind in OWNED_CONTROLLERS)
         known = {owner.metadata.uid: owner.metadata for owner in owners if owner}
         pod = ObjectMeta(namespace=namespace, owner_references=(controller,))
         signature = find_signature(pod, known)

@@ -62,7 +62,16 @@ CONCERNED: Final[Mapping[Scope, frozenset[str]]] = {
             *("DaemonSetPod", "BarePod", "RestartPolicy", "UnknownController", "CriticalPod", "JobPod"),
             *("Labels", "MarkedNo", "MarkedWait"),
             *("AutomationOff", "LocalStorage", "ResourceClaims", "Gang", "EvictionResponders"),
-            *("CannotForecast", "Surge", "RolloutPaused", "Rollout", "Quota", "MinReplicas", "LastReady"),
+            *(
+                "CannotForecast",
+                "CannotBeReplaced",
+                "Surge",
+                "RolloutPaused",
+                "Rollout",
+                "Quota",
+                "MinReplicas",
+                "LastReady",
+            ),
             *("PDB", "BudgetUnobserved", "SeveralBudgets", "MovesFull", "Interrupted", "Expired"),
             *("DryRunFailed", "EvictionRefused", "EvictionPaced", "Unanswered"),
         }

@@ -9,7 +9,7 @@ from reberth.cluster.node_lifecycle import judge_node
 from reberth.cluster.snapshot import Snapshot
 from reberth.forecast.cycle import run_scores
 from reberth.forecast.forecast import profile_of
-from reberth.forecast.state.incoming_pod import predict_replacement
+from reberth.forecast.state.incoming_pod import read_bound_pod
 from reberth.forecast.state.verdict import Rejected, Unforeseeable
 from reberth.forecast.state.view import View
 from reberth.records import OpenMove, Pod
@@ -73,7 +73,7 @@ class SnapshotForecaster:
         place = _find_replacement(self.snapshot, move, landed_on)
         if place is None or move.from_ not in nodes or landed_on not in nodes:
             return None
-        incoming = predict_replacement(view.facts, place)
+        incoming = read_bound_pod(view.facts, place)
         profile = profile_of(incoming, self.model.scheduler)
         if isinstance(profile, Unforeseeable):
             return None

@@ -28,7 +28,6 @@ def find_unread(protections: ProtectionSettings, scheduler: KubeScheduler) -> fr
 
 
 def _list_unread(protections: ProtectionSettings, scheduler: KubeScheduler) -> Iterator[str]:
-    yield "priorityclasses"  # a pod carries its priority
     if not protections.quotas:
         yield "resourcequotas"
     if not asks_reberth(scheduler):

@@ -17,14 +17,14 @@ from reberth.forecast.chances import Chances, count_wanted, find_chances
 from reberth.forecast.cycle import NodeScores, PluginScorer, rerun_scores, run_scores
 from reberth.forecast.extender import AVOID, ReberthExtender
 from reberth.forecast.forecast import Forecast, forecast_replacement, profile_of
-from reberth.forecast.state.verdict import Rejected, Unforeseeable
+from reberth.forecast.replacement.refusals import CANNOT_BE_REPLACED, CANNOT_FORECAST
+from reberth.forecast.state.verdict import Irreplaceable, Rejected, Unforeseeable
 from reberth.forecast.state.view import View
 from reberth.memory.history import MOST_DESTINATIONS
 from reberth.values.refusal import Refused
 from rescheduler.observe.scheduler_model import AdvisedScheduler
 
 NO_FEASIBLE_NODE = "NoFeasibleNode"
-CANNOT_FORECAST = "CannotForecast"
 
 # With this chance kube-scheduler finds at least one of the destinations, if there are enough of them. It may
 # miss any single one, since it stops searching after enough feasible nodes (percentageOfNodesToScore).
@@ -80,6 +80,8 @@ class Prospect:
 def forecast_move(place: int, view: View, advised: AdvisedScheduler) -> Prospect | Refused:
     """Forecast a move without our extender drawing the replacement."""
     found = forecast_replacement(place, view, advised.scheduler, extenders=advised.extenders)
+    if isinstance(found, Irreplaceable):
+        return Refused(CANNOT_BE_REPLACED, found.reason)
     if isinstance(found, Unforeseeable):
         return Refused(CANNOT_FORECAST, found.reason)
     profile = profile_of(found.incoming, advised.scheduler)

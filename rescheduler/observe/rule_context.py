@@ -42,6 +42,7 @@ from reberth.cluster.rows import PHASES, PodRow
 from reberth.cluster.snapshot import Snapshot
 from reberth.cluster.tables import NamespaceRows, Rows
 from reberth.cluster.templates import Template
+from reberth.forecast.replacement.next_pod import NextPod, find_next
 from reberth.forecast.state.profile import DEFAULT_SCHEDULER
 from reberth.memory.history import is_evicted, is_history_of
 from reberth.memory.ledger import LEDGER_NAME, return_debit, start_ledger
@@ -164,6 +165,10 @@ class RuleContext:
         """Tell whether the pod of an open move has been evicted."""
         return is_evicted(move, self.snapshot.pods.is_alive)
 
+    def next_of(self, template: int) -> NextPod | Refused:
+        """Give the pod that would replace the first pod of a template."""
+        return self.once_of_cluster(("next", template), partial(self._find_next, template))
+
     def budgets_of(self, row: PodRow) -> tuple[Budget, ...]:
         """Give the PodDisruptionBudgets that select a pod."""
         found = self.snapshot.of(BUDGET).part(row.namespace).read(_compile_all)
@@ -266,6 +271,17 @@ class RuleContext:
         controller, meta = template.controller, template.pod.metadata
         found = self.find_owner(template.namespace, controller) if controller else None
         return find_signature(meta, {found.metadata.uid: found.metadata} if found else {})
+
+    def _find_next(self, template: int) -> NextPod | Refused:
+        place = int(self.once_of_cluster("first pods", self._list_first)[template])
+        return find_next(self.snapshot, self.row(place))
+
+    def _list_first(self) -> Indices:
+        """Give the place of the first pod of each template."""
+        column = self.snapshot.pods.template
+        first = np.zeros(len(self.snapshot.templates.all), np.int32)
+        first[column[::-1]] = np.arange(len(column) - 1, -1, -1, dtype=np.int32)
+        return seal(first)
 
     def _find_root(self, signature: Signature | Refused) -> Workload | None:
         if isinstance(signature, Refused):

@@ -201,7 +201,7 @@ def _accept(candidate: _AppraisedMove, cycle: Cycle, draft: PlanDraft) -> Accept
     limits = draft.limits.spend(CandidateMove(proposal.pod, drawn.source, proposal.policy, first))
     if isinstance(limits, Refused):
         return limits
-    after = draft.view.with_pod_on(proposal.pod, first)
+    after = draft.view.with_pod_on(proposal.pod, first, drawn.forecast.incoming.template)
     mended = cycle.scorer.count_mended(proposal.pod, draft.view, after)
     worse = cycle.scorer.refuse_worse(proposal, draft.view, after, mended=mended)
     if worse:

@@ -19,7 +19,7 @@ from reberth.cluster.columns import Bools, Indices, Ints, seal
 from reberth.cluster.templates import Template
 from reberth.forecast.plugin_registry import FILTERS, SCORES
 from reberth.forecast.state.facts import SnapshotFacts
-from reberth.forecast.state.incoming_pod import IncomingPod, predict_replacement
+from reberth.forecast.state.incoming_pod import IncomingPod, read_bound_pod
 from reberth.forecast.state.profile import DEFAULT_SCHEDULER, KubeScheduler, Profile
 from reberth.forecast.state.verdict import Refusal, Rejected
 from reberth.forecast.state.view import View
@@ -219,7 +219,7 @@ def _is_on(settings: PreferenceSettings, plugin: str) -> bool:
 
 def _ask(template: int, view: View) -> IncomingPod:
     """Give the next pod of a template, as if it replaced the first one."""
-    return predict_replacement(view.facts, int(view.counted_among(view.facts.pods_of([template]))[0]))
+    return read_bound_pod(view.facts, int(view.counted_among(view.facts.pods_of([template]))[0]))
 
 
 def _find_most(points: Ints, nodes: Bools) -> int:

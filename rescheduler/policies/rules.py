@@ -13,7 +13,7 @@ from reberth.cluster.columns import Bools, Indices, Ints, seal
 from reberth.cluster.templates import Template
 from reberth.forecast.plugins.spread_constraints import HARD
 from reberth.forecast.state.facts import SnapshotFacts
-from reberth.forecast.state.incoming_pod import IncomingPod, predict_replacement
+from reberth.forecast.state.incoming_pod import IncomingPod, read_bound_pod
 from reberth.forecast.state.view import View
 from rescheduler.observe.view_cache import ViewCache
 from rescheduler.policies.lasting_mismatches import list_choosy
@@ -98,7 +98,7 @@ class SchedulingRules:
             for each in near
             if counts_in_spread(_ask(facts, each), facts, row.labels, self.inputs.scheduler)
         }
-        for each in list_apart(predict_replacement(facts, pod), facts):
+        for each in list_apart(read_bound_pod(facts, pod), facts):
             found.update(np.unique(column[each.pods]).tolist())
         return found | {int(column[pod])}
 
@@ -114,7 +114,7 @@ def _count_staying(pods: Indices, view: View) -> int:
 
 def _ask(facts: SnapshotFacts, template: int) -> IncomingPod:
     """Give the next pod of a template, as if it replaced the first one."""
-    return predict_replacement(facts, int(facts.pods_of([template]).min()))
+    return read_bound_pod(facts, int(facts.pods_of([template]).min()))
 
 
 def _list_on_tainted(facts: SnapshotFacts) -> list[int]:

@@ -89,6 +89,7 @@ RULES: tuple[TemplateRule | PodRule, ...] = (
     TemplateRule("Gang", ownership.refuse_gang),
     TemplateRule("EvictionResponders", ownership.refuse_responders),
     TemplateRule("CannotForecast", ownership.refuse_unforeseeable),
+    TemplateRule("CannotBeReplaced", ownership.refuse_irreplaceable),
     TemplateRule("Surge", workloads.refuse_surge),
     TemplateRule("RolloutPaused", rollouts.refuse_paused),
     PodRule("Rollout", rollouts.find_rolling, rollouts.refuse_rolling),

@@ -1,6 +1,7 @@
 """Protections by what a pod is: its controller, its priority, its claims, its group."""
 
 from reberth.cluster.pods.identity import BARE_POD, DAEMON_SET_POD
+from reberth.forecast.replacement.refusals import CANNOT_BE_REPLACED, CANNOT_FORECAST
 from reberth.forecast.state.profile import DEFAULT_SCHEDULER
 from reberth.values.refusal import Refused
 from rescheduler.observe.rule_context import RuleContext
@@ -81,11 +82,21 @@ def refuse_responders(template: int, context: RuleContext) -> Refused | None:
 
 def refuse_unforeseeable(template: int, context: RuleContext) -> Refused | None:
     if context.template(template).is_cut:
-        return Refused("CannotForecast", "the pod is so large that only a part of it is read")
-    name = context.template(template).spec.scheduler_name or DEFAULT_SCHEDULER
+        return Refused(CANNOT_FORECAST, "the pod is so large that only a part of it is read")
+    following = context.next_of(template)
+    if isinstance(following, Refused):
+        return following if following.rule == CANNOT_FORECAST else None
+    name = following.template.spec.scheduler_name or DEFAULT_SCHEDULER
     if name in context.schedulers:
         return None
-    return Refused("CannotForecast", f"schedulerName {name} has no profile in the scheduler configuration")
+    return Refused(CANNOT_FORECAST, f"schedulerName {name} has no profile in the scheduler configuration")
+
+
+def refuse_irreplaceable(template: int, context: RuleContext) -> Refused | None:
+    """Refuse a pod whose replacement the API server would not create: its eviction would be an outage."""
+    following = context.next_of(template)
+    is_refused = isinstance(following, Refused) and following.rule == CANNOT_BE_REPLACED
+    return following if isinstance(following, Refused) and is_refused else None
 
 
 def _refuse_signature(template: int, context: RuleContext, rule: str) -> Refused | None:

@@ -1,4 +1,4 @@
-"""What the status of a workload says about its rollout, and in which revision a pod would come back."""
+"""What the status of a workload says about its rollout."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -9,10 +9,9 @@ from reberth.cluster.pods.identity import find_controller
 from reberth.cluster.rows import PodRow
 from reberth.cluster.tables import NamespaceRows
 from reberth.cluster.templates import Template
+from reberth.forecast.replacement.revisions import REVISION, read_partition
 from reberth.records import Owner, Rollout
 from rescheduler.model.replacing_kinds import BUILT_IN, kind_of
-
-REVISION = "controller-revision-hash"
 
 
 def is_rolling(owner: Owner, kind: str) -> bool:
@@ -27,7 +26,7 @@ def is_rolling(owner: Owner, kind: str) -> bool:
     status, desired = owner.status, owner.spec.replicas or 0
     if kind == DEPLOYMENT.name:
         return status.updated_replicas < desired or status.replicas > status.updated_replicas
-    return has_two_revisions(owner) and status.updated_replicas < desired - _read_partition(owner)
+    return has_two_revisions(owner) and status.updated_replicas < desired - read_partition(owner)
 
 
 def is_argo_rolling(rollout: Rollout, *, is_divided: bool) -> bool:
@@ -50,20 +49,6 @@ def is_unobserved(owner: Owner) -> bool:
     return owner.status.observed_generation < owner.metadata.generation
 
 
-def find_next_revision(row: PodRow, owner: Owner) -> str | None:
-    """Tell in which revision the StatefulSet controller would create the pod again.
-
-    It creates the ordinals below the partition in the current one. Without rollingUpdate it goes by how many
-    pods are still of that one instead; with OnDelete it creates every pod in the new one.
-    """
-    ordinal = row.name.rpartition("-")[2]
-    if not ordinal.isdecimal():
-        return None
-    first = (owner.spec.ordinals.start or 0) if owner.spec.ordinals else 0
-    is_kept = int(ordinal) < first + _count_kept(owner)
-    return owner.status.current_revision if is_kept else owner.status.update_revision
-
-
 def list_divided(replica_sets: Iterable[Owner]) -> frozenset[str]:
     """List the owners that have pods in more than one ReplicaSet, by their uids."""
     occupied = (each for each in replica_sets if each.spec.replicas or each.status.replicas)
@@ -84,15 +69,3 @@ def _find_mixed(templates: Iterable[Template]) -> Iterator[str]:
             continue
         if known.setdefault(controller.uid, revision) != revision:
             yield controller.uid
-
-
-def _count_kept(owner: Owner) -> int:
-    strategy = owner.spec.update_strategy
-    if strategy and strategy.type == "RollingUpdate" and strategy.rolling_update is None:
-        return owner.status.current_replicas
-    return _read_partition(owner)
-
-
-def _read_partition(owner: Owner) -> int:
-    strategy = owner.spec.update_strategy
-    return (strategy.rolling_update.partition or 0) if strategy and strategy.rolling_update else 0

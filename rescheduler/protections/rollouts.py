@@ -14,12 +14,11 @@ from reberth.cluster.columns import Bools, seal
 from reberth.cluster.kinds import DEPLOYMENT, POD, REPLICA_SET, ROLLOUT, STATEFUL_SET, Kind
 from reberth.cluster.pods.identity import Signature
 from reberth.cluster.rows import PodRow
+from reberth.forecast.replacement.revisions import REVISION, find_next_revision
 from reberth.records import Owner, Rollout
 from reberth.values.refusal import Refused
 from rescheduler.observe.rule_context import RuleContext
 from rescheduler.protections.rollout_state import (
-    REVISION,
-    find_next_revision,
     has_two_revisions,
     is_argo_rolling,
     is_rolling,
@@ -147,7 +146,7 @@ def _describe(rollout: Rollout) -> str:
 
 def _refuse_single(row: PodRow, owner: Owner) -> Refused | None:
     """Refuse a pod of a StatefulSet that would come back in another revision."""
-    following = find_next_revision(row, owner)
+    following = find_next_revision(row.name, owner)
     if following and row.labels.get(REVISION) == following:
         return None
     said = f"would create the pod again in revision {following or 'unknown'}"

@@ -3,10 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+import numpy as np
+
+from reberth.cluster.columns import Ints
 from reberth.cluster.kinds import AUTOSCALER, QUOTA, SCALED_OBJECT
 from reberth.cluster.pods.identity import Signature, group_of
 from reberth.cluster.pods.requests import CPU, MEMORY, PODS, STORAGE
-from reberth.cluster.templates import RESOURCES
+from reberth.cluster.templates import RESOURCES, Template
+from reberth.forecast.replacement.next_pod import NextPod
 from reberth.records import Autoscaler, ObjectMeta, ResourceQuota, ScaleTarget
 from reberth.selectors import SelectorError
 from reberth.values.quantity import MILLI, UNIT, QuantityError, nanos
@@ -69,24 +73,33 @@ def refuse_quota(template: int, context: RuleContext) -> Refused | None:
 def list_needs(template: int, context: RuleContext) -> Iterator[QuotaNeed]:
     """List what a replacement would need of each quota while the evicted pod still counts.
 
-    A StatefulSet creates the replacement after the pod is deleted, so it needs no additional quota. Raises
-    UNREADABLE.
+    A StatefulSet creates the replacement after the pod is deleted, so it needs only as much as the
+    replacement requests more. Raises UNREADABLE.
     """
     quotas = tuple(context.snapshot.of(QUOTA).within(context.template(template).namespace))
-    signature = context.sign(template) if quotas else None
-    if isinstance(signature, Signature) and signature.controller.kind == "StatefulSet":
+    following = context.next_of(template) if quotas else None
+    if not isinstance(following, NextPod):
         return
-    pod = context.template(template).pod
     for quota in quotas:
-        if counts(quota, pod):
-            yield from _list_needs_of(quota, template, context)
+        if counts(quota, following.template.pod):
+            returned = _find_returned(quota, template, context)
+            yield from _list_needs_of(quota, following, returned)
 
 
-def _list_needs_of(quota: ResourceQuota, template: int, context: RuleContext) -> Iterator[QuotaNeed]:
+def _find_returned(quota: ResourceQuota, template: int, context: RuleContext) -> NextPod | None:
+    """Give the pod whose quota is free again before the replacement is created."""
+    signature, old = context.sign(template), context.template(template)
+    is_first_gone = isinstance(signature, Signature) and signature.controller.kind == "StatefulSet"
+    return NextPod(old) if is_first_gone and counts(quota, old.pod) else None
+
+
+def _list_needs_of(quota: ResourceQuota, following: NextPod, returned: NextPod | None) -> Iterator[QuotaNeed]:
     used = quota.status.used or {}
     for resource, hard in (quota.status.hard or {}).items():
-        amount = _amount(resource, template, context)
-        if amount:
+        amount = _amount(resource, following)
+        if amount and returned:
+            amount -= _amount(resource, returned._replace(limits=following.limits))
+        if amount > 0:
             room = nanos(hard) - nanos(used.get(resource, 0))
             yield QuotaNeed(quota.metadata.name, resource, amount, room)
 
@@ -124,22 +137,22 @@ def _find_surge(meta: ObjectMeta) -> str | None:
     return next((key for key in _SURGES if key in annotations), None)
 
 
-def _amount(resource: str, template: int, context: RuleContext) -> int:
-    """Tell what a replacement needs; limits are not cached, so they count as the requests, or 1."""
+def _amount(resource: str, pod: NextPod) -> int:
+    """Tell what a pod takes, in nanos; limits that are not known count as the requests, or 1."""
     if resource in (PODS, "count/pods"):
         return UNIT
     is_limit = resource.startswith("limits.")
+    if is_limit and pod.limits is not None:
+        return pod.limits.get(resource.removeprefix("limits."), 0)
     requested = resource.removeprefix("limits.").removeprefix("requests.")
-    return max(_requested(requested, template, context), int(is_limit))
+    return max(_requested(requested, pod.template), int(is_limit))
 
 
-def _requested(resource: str, template: int, context: RuleContext) -> int:
-    requests = context.snapshot.templates.requests
+def _requested(resource: str, template: Template) -> int:
     if resource in _STANDARD:
-        amount = int(requests.main[RESOURCES.index(resource)][template])
-        return amount * (MILLI if resource == CPU else UNIT)
-    column = requests.extended.get(resource)
-    return 0 if column is None else int(column[template]) * UNIT
+        main: Ints = np.frombuffer(template.main, np.int64)
+        return int(main[RESOURCES.index(resource)]) * (MILLI if resource == CPU else UNIT)
+    return template.extended.get(resource, 0) * UNIT
 
 
 def _count_replicas(template: int, context: RuleContext) -> int:

@@ -44,6 +44,7 @@ KEPT_ANNOTATIONS = frozenset({
     "karpenter.sh/do-not-disrupt",
     "karpenter.sh/do-not-evict",
     "kubernetes.io/config.mirror",
+    "kubernetes.io/limit-ranger",
     "kueue.x-k8s.io/pod-group-name",
     "leaderworkerset.sigs.k8s.io/group-key",
     "node-lifecycle.datadoghq.com/enabled",
@@ -52,6 +53,9 @@ KEPT_ANNOTATIONS = frozenset({
     "pv.kubernetes.io/bind-completed",
     "reberth.dev/automation",
     "reberth.dev/score-weights",
+    "scheduler.alpha.kubernetes.io/defaultTolerations",
+    "scheduler.alpha.kubernetes.io/node-selector",
+    "scheduler.alpha.kubernetes.io/tolerationsWhitelist",
     "scheduling.k8s.io/group-name",
     "scheduling.koordinator.sh/eviction-cost",
     "scheduling.koordinator.sh/soft-eviction",
@@ -60,6 +64,7 @@ KEPT_ANNOTATIONS = frozenset({
     "storage.alpha.kubernetes.io/migrated-plugins",
     "volume.beta.kubernetes.io/storage-class",
     "volume.kubernetes.io/selected-node",
+    "vpaUpdates",
     "yunikorn.apache.org/task-group-name",
 })  # fmt: skip
 # The note that keeps pods away from a node; it is JSON, so it is kept whole.

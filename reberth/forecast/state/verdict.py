@@ -37,6 +37,12 @@ class Unforeseeable(NamedTuple):
     reason: str
 
 
+class Irreplaceable(NamedTuple):
+    """The API server would refuse to create the pod."""
+
+    reason: str
+
+
 FilterVerdict = tuple[Refusal, ...] | Rejected | Unforeseeable
 
 # Nothing is refused.

@@ -5,7 +5,7 @@ a move, look at the result, and go back for free.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TypeVar
@@ -13,7 +13,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from reberth.cluster.columns import AmountColumns, Bools, Indices, Ints, NodeColumns, seal
+from reberth.cluster.columns import MOST, AmountColumns, Bools, Indices, Ints, NodeColumns, seal
+from reberth.cluster.templates import Template
 from reberth.forecast.state.facts import SnapshotFacts
 
 Column = TypeVar("Column", Indices, Bools, NDArray[np.int8], NDArray[np.float64])
@@ -30,6 +31,7 @@ class View:
     requested: AmountColumns
     load: Ints
     changed: frozenset[int] = frozenset()  # the nodes whose sums differ from the snapshot's
+    replaced: Mapping[int, Template] = field(default_factory=dict)  # pods that were replaced by unlike ones
 
     @property
     def nodes(self) -> NodeColumns:
@@ -49,9 +51,9 @@ class View:
         """See the pod still on its node, and terminating."""
         return replace(self, terminating=_put(self.terminating, pod, value=True))
 
-    def with_pod_on(self, pod: int, node: int) -> "View":
-        """See the pod, which may be another's replacement, on this node and there to stay."""
-        moved = self._move(pod, node)
+    def with_pod_on(self, pod: int, node: int, template: Template | None = None) -> "View":
+        """See the pod on this node and there to stay; or one of another template, which has replaced it."""
+        moved = self._move(pod, node, template)
         return replace(moved, terminating=_put(self.terminating, pod, value=False))
 
     def counts_on_nodes(self, pods: Indices) -> Ints:
@@ -97,19 +99,26 @@ class View:
             if row.nominated_node in index and not row.node and not row.is_finished
         )
 
-    def _move(self, pod: int, node: int) -> "View":
+    def _move(self, pod: int, node: int, template: Template | None = None) -> "View":
         """Move the pod from where it counts to this node; -1 is nowhere."""
-        template = int(self.facts.snapshot.pods.template[pod])
-        changes = [(int(self.node[pod]), -1)] if self.counted[pod] else []
-        changes += [(node, 1)] if node >= 0 else []
-        templates = self.facts.snapshot.templates
+        own = self.facts.snapshot.pods.rows[pod].template
+        before = self.replaced.get(pod, own)
+        after = template or before
+        leaves = [(int(self.node[pod]), -1)] if self.counted[pod] else []
+        enters = [(node, 1)] if node >= 0 else []
+        changes = [(before, leaves), (after, enters)] if before is not after else [(before, leaves + enters)]
+        requested, load = self.requested, self.load
+        for each, where in changes:
+            requested = _shift_amounts(requested, each, where)
+            load = _shift(load, np.minimum(np.frombuffer(each.load, np.int64), MOST), where)
         return replace(
             self,
             node=_put(self.node, pod, value=node),
             counted=_put(self.counted, pod, value=node >= 0),
-            requested=_shift_amounts(self.requested, templates.requests, template, changes),
-            load=_shift(self.load, templates.load[:, template], changes),
-            changed=self.changed.union(each for each, _ in changes),
+            requested=requested,
+            load=load,
+            changed=self.changed.union(each for each, _ in leaves + enters),
+            replaced=self.replaced if after is before else MappingProxyType({**self.replaced, pod: after}),
         )
 
 
@@ -135,13 +144,12 @@ def _shift(columns: Ints, amounts: Ints, changes: Iterable[tuple[int, int]]) -> 
     return seal(changed)
 
 
-def _shift_amounts(
-    sums: AmountColumns, requests: AmountColumns, template: int, changes: list[tuple[int, int]]
-) -> AmountColumns:
-    asked = {name: amounts[template] for name, amounts in requests.extended.items() if amounts[template]}
+def _shift_amounts(sums: AmountColumns, template: Template, changes: list[tuple[int, int]]) -> AmountColumns:
+    """Move what pods of the template request. What no node offers and no pod requests has no column."""
     extended = {
-        name: _shift(sums.extended[name][None], np.array([amount]), changes)[0]
-        for name, amount in asked.items()
+        name: _shift(sums.extended[name][None], np.array([min(amount, MOST)]), changes)[0]
+        for name, amount in template.extended.items()
+        if amount and name in sums.extended
     }
-    main = _shift(sums.main, requests.main[:, template], changes)
+    main = _shift(sums.main, np.minimum(np.frombuffer(template.main, np.int64), MOST), changes)
     return AmountColumns(main, MappingProxyType({**sums.extended, **extended}) if extended else sums.extended)

@@ -10,12 +10,19 @@ import msgspec
 from extender.answers.memory import ClusterMemory
 from reberth.cluster.kinds import BUDGET, HISTORY, NODE, POD, REPLICA_SET, SCORE, Kind
 from reberth.memory.addon_scores import ScoreSettings
-from reberth.records import EvictionHistory, Node, NodePlacementScore, Owner, Pod, PodDisruptionBudget
+from reberth.records import (
+    EvictionHistory,
+    Node,
+    NodePlacementScore,
+    Pod,
+    PodDisruptionBudget,
+    TemplatedOwner,
+)
 from tests.support.builders import Object, owner
 from tests.support.memory.advice import LOAD, NODES, node
 from tests.support.memory.objects import OWNERS
 
-WEB_SET = Owner(msgspec.structs.replace(OWNERS["uid-rs"], uid="uid-rs"))
+WEB_SET = TemplatedOwner(msgspec.structs.replace(OWNERS["uid-rs"], uid="uid-rs"))
 """The controller of the asked pod."""
 
 _CAPTURED = Path(__file__).parent / "captured"
@@ -88,7 +95,7 @@ KINDS: dict[type, Kind[Any, Any]] = {
     Pod: POD,
     EvictionHistory: HISTORY,
     NodePlacementScore: SCORE,
-    Owner: REPLICA_SET,
+    TemplatedOwner: REPLICA_SET,
     PodDisruptionBudget: BUDGET,
 }
 

@@ -34,7 +34,9 @@ def asking(view: View, name: str = "asking", namespace: str = "default") -> Inco
 
 
 def next_of(view: View, name: str, namespace: str = "default") -> IncomingPod:
-    return predict_replacement(view.facts, place_of(view, name, namespace))
+    found = predict_replacement(view.facts, place_of(view, name, namespace))
+    assert isinstance(found, IncomingPod), found
+    return found
 
 
 def everywhere(view: View) -> Indices:

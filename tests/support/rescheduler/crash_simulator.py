@@ -34,11 +34,11 @@ from reberth.records import (
     EvictionHistory,
     MoveLedger,
     Node,
-    Owner,
-    OwnerSpec,
     Pod,
     PodDisruptionBudget,
     Record,
+    TemplatedOwner,
+    TemplatedSpec,
 )
 from reberth.values import errors
 from reberth.values.errors import ApiError, ReberthError
@@ -91,7 +91,7 @@ class World:
         self.put(PODS, web_pod("web-1", owned_by=self._owner, node="n1", age=60.0))
         for name in ("n1", "n2", "n3"):
             self.put(NODES, builders.as_record(Node, builders.node(name)))
-        self.replica_set = Owner(replace(OWNERS["uid-rs"], uid="uid-rs"), OwnerSpec(replicas=1))
+        self.replica_set = TemplatedOwner(replace(OWNERS["uid-rs"], uid="uid-rs"), TemplatedSpec(replicas=1))
         self.put(self._owners, self.replica_set)
         if budgeted:
             self.put(BUDGETS, builders.as_record(PodDisruptionBudget, dict(_BUDGET)))

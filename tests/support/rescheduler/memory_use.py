@@ -20,7 +20,7 @@ from reberth.cluster import kinds
 from reberth.cluster.cache import ADDED, Cache
 from reberth.cluster.kinds import Kind
 from reberth.cluster.snapshot import build
-from reberth.records import Namespace, Node, Owner, Pod, Record, Service
+from reberth.records import Namespace, Node, Pod, Record, Service
 from rescheduler.planning.planner import plan
 from tests.support.builders import Object, node, owner, pod
 from tests.support.rescheduler.plans import MODEL, policy
@@ -86,7 +86,7 @@ class Fill:
         space, replicas = self._namespace_of(number), {"replicas": self._replicas}
         counted = {"spec": replicas, "status": replicas}
         for kind, name in ((kinds.REPLICA_SET, f"web-{number}-5d8f7c"), (kinds.DEPLOYMENT, f"web-{number}")):
-            self.read(kind, Owner, {**_meta(name, space), **counted})
+            self.read(kind, kind.record, {**_meta(name, space), **counted})
         if number % 2:
             selector = {"selector": {"app": f"web-{number}"}}
             self.read(kinds.SERVICE, Service, {**_meta(f"web-{number}", space), "spec": selector})

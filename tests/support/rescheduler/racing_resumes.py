@@ -17,7 +17,16 @@ from msgspec.structs import replace
 from reberth.cluster.kinds import HISTORIES, NODES, PODS, Resource
 from reberth.memory.notes import ANNOTATION, read_notes
 from reberth.protocol.response import Page
-from reberth.records import DebitState, EvictionHistory, Node, Outcome, Owner, OwnerSpec, PastMove, Pod
+from reberth.records import (
+    DebitState,
+    EvictionHistory,
+    Node,
+    Outcome,
+    PastMove,
+    Pod,
+    TemplatedOwner,
+    TemplatedSpec,
+)
 from reberth.values import errors
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
@@ -55,7 +64,7 @@ class RaceWorld(World):
                 uid=f"uid-{name}",
                 owner_references=None,
             )
-            self.put(REPLICA_SETS, Owner(owner, OwnerSpec(replicas=1)))
+            self.put(REPLICA_SETS, TemplatedOwner(owner, TemplatedSpec(replicas=1)))
             for node in (source_of(name), target_of(name)):
                 self.put(NODES, builders.as_record(Node, builders.node(node)))
             self.put(PODS, _pod_of(name, f"{name}-1", source_of(name), age=60.0))

@@ -21,9 +21,9 @@ from reberth.records import (
     HistoryStatus,
     Node,
     Outcome,
-    Owner,
     Pod,
     Record,
+    TemplatedOwner,
     WorkloadIdentity,
 )
 from reberth.runtime.worker_thread import run_inline
@@ -75,7 +75,7 @@ class Crowd(World):
             self._put_new(NODES, Node, builders.node(f"good-{number}", cpu="64", memory="256Gi", labels=GOOD))
         for number in range(count):
             app = f"app-{number:02}"
-            self._put_new(REPLICA_SETS, Owner, self._make_owner(app))
+            self._put_new(REPLICA_SETS, TemplatedOwner, self._make_owner(app))
             self._put_pod(app, f"bad-{number % 6}", created=LONG_AGO)
             self._put_pod(app, f"good-{number % 6}", created=LONG_AGO)
             if proven:

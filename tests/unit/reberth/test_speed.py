@@ -18,7 +18,7 @@ from reberth.cluster.kinds import NODE, POD, REPLICA_SET
 from reberth.cluster.snapshot import take
 from reberth.protocol.page import PartialPage
 from reberth.protocol.response import Reader
-from reberth.records import Node, Owner, Pod, WorkloadIdentity
+from reberth.records import Node, Pod, TemplatedOwner, WorkloadIdentity
 from tests.support import builders
 from tests.support.cluster.large_cluster import node_pages, pod_pages
 from tests.support.cpu_cost import cost, few_collections
@@ -144,7 +144,7 @@ def fill_namespace(replica_sets: int) -> Cache:
         above = builders.owner("Deployment", f"web-{number // REPLICAS}", uid=f"of-{number // REPLICAS}")
         owners[number]["metadata"] |= {"uid": f"rs-{number}", "ownerReferences": [above]}
         pods[number]["metadata"] |= {"uid": f"pod-{number}"}
-    for kind, record, listed in ((REPLICA_SET, Owner, owners), (POD, Pod, pods)):
+    for kind, record, listed in ((REPLICA_SET, TemplatedOwner, owners), (POD, Pod, pods)):
         for number in ids:
             listed[number]["metadata"]["resourceVersion"] = str(number + 1)
         cache.replace(kind, [builders.as_record(record, each) for each in listed], str(replica_sets))

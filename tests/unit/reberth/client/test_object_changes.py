@@ -10,7 +10,7 @@ from reberth.client.mirror import Mirror
 from reberth.client.watcher import EVERYTHING, WatchSettings
 from reberth.cluster.cache import ADDED, DELETED, MODIFIED, Cache
 from reberth.cluster.kinds import POD, REPLICA_SET
-from reberth.records import Owner, Pod
+from reberth.records import Pod, TemplatedOwner
 from tests.support.builders import Object, as_record, owner, pod, replica_set
 
 
@@ -29,10 +29,10 @@ def pod_of(number: int, version: int) -> Pod:
     return as_record(Pod, at(version, made))
 
 
-def owner_of(number: int, version: int) -> Owner:
+def owner_of(number: int, version: int) -> TemplatedOwner:
     made = at(version, replica_set(f"web-{number}"))
     made["metadata"]["uid"] = f"rs-{number}"
-    return as_record(Owner, made)
+    return as_record(TemplatedOwner, made)
 
 
 async def is_woken(waiting: "asyncio.Task[None]") -> bool:

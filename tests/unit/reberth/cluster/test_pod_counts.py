@@ -7,7 +7,7 @@ import pytest
 from reberth.cluster.cache import ADDED, DELETED, MODIFIED, Cache
 from reberth.cluster.kinds import DEPLOYMENT, POD, REPLICA_SET
 from reberth.cluster.pods.identity import find_controller
-from reberth.records import Owner, WorkloadIdentity
+from reberth.records import Owner, TemplatedOwner, WorkloadIdentity
 from tests.support.builders import Object, as_record, deployment, owner, pod, replica_set
 from tests.support.cluster.strategies import pod_record
 
@@ -20,7 +20,7 @@ def fill(*pods: Object, owners: tuple[Object, ...] = ()) -> Cache:
     cache = Cache(version=(1, 36))
     for version, each in enumerate(owners, 1):
         each["metadata"]["resourceVersion"] = str(version)
-        cache.apply(REPLICA_SET, ADDED, as_record(Owner, each))
+        cache.apply(REPLICA_SET, ADDED, as_record(TemplatedOwner, each))
     for version, each in enumerate(pods, 1):
         cache.apply(POD, ADDED, pod_record(each, version, uid=f"uid-{each['metadata']['name']}"))
     return cache
@@ -96,7 +96,7 @@ def test_what_a_deployment_has_changes_with_its_replica_sets() -> None:
     for version, (event, each) in enumerate([(ADDED, given), (MODIFIED, taken), (DELETED, given)], 2):
         seen.append(cache.count_workload("default", WEB))
         each["metadata"]["resourceVersion"] = str(version)
-        cache.apply(REPLICA_SET, event, as_record(Owner, each))
+        cache.apply(REPLICA_SET, event, as_record(TemplatedOwner, each))
     assert [*seen, cache.count_workload("default", WEB)] == [1, 2, 1, 0]
 
 

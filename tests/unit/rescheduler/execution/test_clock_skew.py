@@ -21,7 +21,7 @@ from reberth.cluster.templates import Templates
 from reberth.memory.backoff import find_block, instant
 from reberth.memory.destination_draw import asking_replica, draw, replica_of
 from reberth.memory.history import learn_cost
-from reberth.records import EvictionHistory, Node, OwnerSpec, Pod
+from reberth.records import EvictionHistory, Node, Pod, TemplatedSpec
 from reberth.values.timestamp import write_time
 from rescheduler.execution.context import ExecutionContext
 from rescheduler.execution.executor import Executor
@@ -99,7 +99,7 @@ class Cluster(World):
 
     def scale_up(self, number: int) -> None:
         """A sibling that lands at once, right before a move."""
-        more = OwnerSpec(replicas=(self.replica_set.spec.replicas or 0) + 1)
+        more = TemplatedSpec(replicas=(self.replica_set.spec.replicas or 0) + 1)
         self.replica_set = replace(self.replica_set, spec=more)
         self.put(REPLICA_SETS, self.replica_set)
         ready = {"conditions": [{"type": "Ready", "status": "True"}]}

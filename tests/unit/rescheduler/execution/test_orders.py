@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from reberth.cluster.kinds import HISTORIES, NODES, PODS
 from reberth.cluster.snapshot import Snapshot
 from reberth.memory.notes import ANNOTATION
-from reberth.records import Node, OpenMove, Outcome, OwnerSpec, Pod
+from reberth.records import Node, OpenMove, Outcome, Pod, TemplatedSpec
 from reberth.values.refusal import Refused
 from rescheduler.execution.context import ExecutionContext
 from rescheduler.execution.executor import Executor
@@ -141,7 +141,7 @@ async def test_destinations_that_fill_up_after_the_plan_stop_the_move() -> None:
 async def test_a_pod_created_in_the_second_of_the_plan_is_not_taken_for_the_replacement() -> None:
     world = World()
     world.put(PODS, web_pod("web-0", node="n3", age=0.0))
-    world.put(REPLICA_SETS, replace(world.replica_set, spec=OwnerSpec(replicas=2)))
+    world.put(REPLICA_SETS, replace(world.replica_set, spec=TemplatedSpec(replicas=2)))
     report = await carry_out(world, "n2")
     assert report.ending.landed_on == "n2"
 

@@ -8,7 +8,7 @@ from reberth.cluster.cache import ADDED, BOOKMARK, DELETED, MODIFIED
 from reberth.cluster.kinds import NODE, POD, REPLICA_SET
 from reberth.cluster.rows import PodRow
 from reberth.memory.notes import ANNOTATION
-from reberth.records import Node, Owner, Pod
+from reberth.records import Node, Pod, TemplatedOwner
 from rescheduler.observe.cache import NotifyingCache
 from tests.support import builders
 
@@ -81,7 +81,7 @@ def test_a_pod_waits_once_and_is_bound_once(ear: Ear) -> None:
 def test_a_pod_that_is_bound_already_and_other_kinds_notify_no_listener(ear: Ear) -> None:
     made = builders.replica_set("web")
     made["metadata"] |= {"uid": "uid-web", "resourceVersion": "1"}
-    owner = builders.as_record(Owner, made)
+    owner = builders.as_record(TemplatedOwner, made)
     ear._cache.apply(POD, ADDED, pod(1, node="n1"))
     assert ear._cache.apply(REPLICA_SET, ADDED, owner)
     assert ear.heard == []

@@ -1,0 +1,1 @@
+"""The pod that a controller would create in the place of another: its template, through today's admission."""

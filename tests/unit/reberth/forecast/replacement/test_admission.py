@@ -1,0 +1,232 @@
+"""What the admission plugins make of the next pod, by objects that are read."""
+
+import json
+from typing import Any
+
+import pytest
+
+from reberth.forecast.replacement.refusals import CANNOT_BE_REPLACED, CANNOT_FORECAST
+from reberth.values.refusal import Refused
+from tests.support.builders import Object, container
+from tests.support.forecast.replicas import (
+    DEFAULT_TOLERATIONS,
+    NAMESPACE,
+    made_of,
+    next_of,
+    priority_class,
+    refused_of,
+    replica,
+    replica_owner,
+    requests_in,
+)
+
+REFUSED = "the API server would refuse the replacement"
+ALLOWED = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"
+
+
+def namespace(**annotations: str) -> Object:
+    keys = {"selector": "node-selector", "given": "defaultTolerations", "allowed": "tolerationsWhitelist"}
+    named = {f"scheduler.alpha.kubernetes.io/{keys[key]}": text for key, text in annotations.items()}
+    meta = {"name": NAMESPACE, "uid": "ns", "annotations": named}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
+
+
+def runtime_class(**fields: Any) -> Object:
+    meta = {"name": "sandbox", "uid": "rc"}
+    return {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": meta, **fields}
+
+
+def limit_range(kind: str = "Container", **item: Any) -> Object:
+    meta = {"name": "limits", "namespace": NAMESPACE, "uid": "lr"}
+    return {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": meta,
+        "spec": {"limits": [{"type": kind, **item}]},
+    }
+
+
+def account(name: str, where: str = NAMESPACE) -> Object:
+    meta = {"name": name, "namespace": where, "uid": f"{where}-{name}"}
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
+
+
+def limited(requests: Object | None = None, limits: Object | None = None, name: str = "main") -> Object:
+    return {"name": name, "image": "img", "resources": {"requests": requests or {}, "limits": limits or {}}}
+
+
+def test_todays_default_class_gives_the_priority() -> None:
+    found = made_of(
+        replica_owner(),
+        replica(),
+        priority_class("usual", 9, created="2026-11-10T00:00:00Z", globalDefault=True),
+    )
+    spec = found.template.spec
+    assert (spec.priority_class_name, spec.priority) == ("usual", 9)
+
+
+def test_a_class_that_a_webhook_gave_in_spite_of_the_default_is_given_again() -> None:
+    classes = (priority_class("usual", 9, globalDefault=True), priority_class("chosen", 5))
+    found = made_of(replica_owner(), replica(priorityClassName="chosen", priority=5), *classes)
+    assert found.template.spec.priority == 5
+
+
+def test_a_class_that_was_the_default_before_is_not_given_again() -> None:
+    classes = (
+        priority_class("usual", 9, created="2026-11-10T00:00:00Z", globalDefault=True),
+        priority_class("former", 5),
+    )
+    found = made_of(replica_owner(), replica(priorityClassName="former", priority=5), *classes)
+    assert found.template.spec.priority == 9
+
+
+def test_a_missing_class_forbids_the_replacement() -> None:
+    refused = refused_of(replica_owner(priorityClassName="gone"), replica(priorityClassName="gone"))
+    assert (refused.rule, refused.reason) == (
+        CANNOT_BE_REPLACED,
+        "the API server would refuse the replacement: PriorityClass gone does not exist",
+    )
+
+
+def test_a_priority_that_contradicts_its_class_forbids_the_replacement() -> None:
+    refused = refused_of(replica_owner(priority=7), replica(priority=7))
+    assert refused.reason.endswith("its priority is 7, and its class has 0")
+
+
+def test_a_runtime_class_gives_overhead_node_selector_and_tolerations() -> None:
+    scheduling = {
+        "nodeSelector": {"sandbox": "yes"},
+        "tolerations": [{"key": "sandbox", "operator": "Exists"}],
+    }
+    sandbox = runtime_class(overhead={"podFixed": {"cpu": "50m"}}, scheduling=scheduling)
+    shown = replica(runtimeClassName="sandbox", overhead={"cpu": "10m"})
+    spec = made_of(replica_owner(runtimeClassName="sandbox"), shown, sandbox).template.spec
+    assert spec.overhead == {"cpu": "50m"}
+    assert spec.node_selector == {"sandbox": "yes"}
+    assert "sandbox" in {each.key for each in spec.tolerations or ()}
+
+
+@pytest.mark.parametrize(
+    ("objects", "reason"),
+    [
+        ((), "RuntimeClass sandbox does not exist"),
+        (
+            (runtime_class(scheduling={"nodeSelector": {"disk": "ssd"}}),),
+            "its nodeSelector contradicts that of RuntimeClass sandbox",
+        ),
+    ],
+)
+def test_a_runtime_class_may_forbid_the_replacement(objects: tuple[Object, ...], reason: str) -> None:
+    spec = {"runtimeClassName": "sandbox", "nodeSelector": {"disk": "hdd"}}
+    assert refused_of(replica_owner(**spec), replica(**spec), *objects).reason.endswith(reason)
+
+
+def test_a_missing_service_account_forbids_the_replacement_unless_none_was_read() -> None:
+    objects = (replica_owner(serviceAccountName="web"), replica(serviceAccountName="web"))
+    assert not isinstance(next_of(*objects), Refused)
+    assert not isinstance(next_of(*objects, account("web")), Refused)
+    assert refused_of(*objects, account("web", "elsewhere")).reason.endswith(
+        "ServiceAccount web does not exist"
+    )
+
+
+def test_a_namespace_gives_its_node_selector_and_its_tolerations() -> None:
+    given = json.dumps([{"key": "team", "operator": "Exists"}])
+    tolerations = [*DEFAULT_TOLERATIONS, {"key": "team", "operator": "Exists"}]
+    shown = replica(nodeSelector={"pool": "a"}, tolerations=tolerations)
+    spec = made_of(replica_owner(), shown, namespace(selector="pool=a", given=given)).template.spec
+    assert spec.node_selector == {"pool": "a"}
+    assert "team" in {each.key for each in spec.tolerations or ()}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "rule", "reason"),
+    [
+        ({"selector": "pool=a"}, CANNOT_FORECAST, "the newest pod lacks nodeSelector pool=a"),
+        (
+            {"given": '[{"key": "team", "operator": "Exists"}]'},
+            CANNOT_FORECAST,
+            "the newest pod lacks the toleration of team",
+        ),
+        (
+            {"selector": "disk=ssd"},
+            CANNOT_BE_REPLACED,
+            "the API server would refuse the replacement: its nodeSelector contradicts that of its namespace",
+        ),
+        (
+            {"allowed": '[{"key": "team", "operator": "Exists"}]'},
+            CANNOT_BE_REPLACED,
+            f"{REFUSED}: the namespace's annotation {ALLOWED} forbids a toleration",
+        ),
+        (
+            {"given": "nonsense"},
+            CANNOT_FORECAST,
+            "the namespace's annotation scheduler.alpha.kubernetes.io/defaultTolerations cannot be read",
+        ),
+    ],
+)
+def test_what_a_namespace_asks_must_be_seen(annotations: dict[str, str], rule: str, reason: str) -> None:
+    """Whether the plugins that read these annotations are on, nobody can see but by the pods."""
+    spec = {"nodeSelector": {"disk": "hdd"}}
+    refused = refused_of(replica_owner(**spec), replica(**spec), namespace(**annotations))
+    assert (refused.rule, refused.reason) == (rule, reason)
+
+
+def test_a_server_without_default_tolerations_gives_none() -> None:
+    found = made_of(replica_owner(), replica(tolerations=[]))
+    assert not found.template.spec.tolerations
+
+
+def test_a_limit_range_that_changed_gives_todays_requests() -> None:
+    noted = {"kubernetes.io/limit-ranger": "LimitRanger plugin set: cpu, memory request for container main"}
+    shown = replica(cpu="100m", memory="1Gi", annotations=noted)
+    found = made_of(replica_owner(), shown, limit_range(defaultRequest={"cpu": "200m"}))
+    assert (requests_in(found), found.learnt) == ({"cpu": "200m"}, ())
+
+
+def test_limits_of_a_limit_range_are_counted() -> None:
+    found = made_of(replica_owner(cpu="1"), replica(cpu="1"), limit_range(default={"cpu": "2"}))
+    assert found.limits == {"cpu": 2 * 10**9}
+
+
+@pytest.mark.parametrize(
+    ("item", "reason"),
+    [
+        ({"min": {"cpu": "2"}}, "minimum cpu usage per Container is 2"),
+        ({"min": {"memory": "1Gi"}}, "minimum memory usage per Container is 1Gi"),
+        ({"max": {"cpu": "500m"}}, "maximum cpu usage per Container is 500m"),
+        ({"maxLimitRequestRatio": {"cpu": "1"}}, "cpu max limit to request ratio per Container is 1"),
+        ({"kind": "Pod", "max": {"cpu": "3"}}, "maximum cpu usage per Pod is 3"),
+        ({"kind": "Pod", "min": {"cpu": "3"}}, "minimum cpu usage per Pod is 3"),
+    ],
+)
+def test_a_limit_range_may_forbid_the_replacement(item: Object, reason: str) -> None:
+    one = [limited({"cpu": "1"}, {"cpu": "2"}), limited({"cpu": "1"}, {"cpu": "2"}, "other")]
+    first = [limited({"cpu": "1"}, {"cpu": "2"}, "first") | {"restartPolicy": "Always"}]
+    spec = {"containers": one, "initContainers": [*first, limited({"cpu": "1"}, {"cpu": "1"}, "second")]}
+    kind = item.pop("kind", "Container")
+    if kind == "Pod" and "min" in item:
+        spec = {"containers": one}
+    found = refused_of(replica_owner(**spec), replica(**spec), limit_range(kind, **item))
+    assert found.rule == CANNOT_BE_REPLACED
+    assert found.reason.endswith(f"LimitRange limits: {reason}")
+
+
+def test_what_a_limit_range_allows_is_created() -> None:
+    spec = {"containers": [limited({"cpu": "1"}, {"cpu": "2"})]}
+    allowed = limit_range(min={"cpu": "1"}, max={"cpu": "2"}, maxLimitRequestRatio={"cpu": "2"})
+    assert not isinstance(next_of(replica_owner(**spec), replica(**spec), allowed), Refused)
+
+
+def test_a_default_limit_below_the_request_forbids_the_replacement() -> None:
+    refused = refused_of(replica_owner(cpu="2"), replica(cpu="2"), limit_range(default={"cpu": "1"}))
+    assert refused.reason.endswith("container main requests more cpu than its limit of 1")
+
+
+def test_requests_of_the_whole_pod_are_filled_in() -> None:
+    whole = {"limits": {"cpu": "4", "memory": "1Gi"}}
+    spec = {"containers": [container(cpu="1")]}
+    shown = replica(**spec, resources={"requests": {"cpu": "1", "memory": "1Gi"}, **whole})
+    found = made_of(replica_owner(**spec, resources=whole), shown)
+    assert found.template.spec.resources
+    assert found.template.spec.resources.requests == {"cpu": "1", "memory": "1Gi"}
