@@ -22,7 +22,7 @@ _uids = itertools.count(1)
 
 def as_record(kind: type[R], built: Object) -> R:
     """The record of an object as the API server would give it."""
-    return msgspec.convert(built, kind)
+    return msgspec.json.decode(msgspec.json.encode(built), type=kind)
 
 
 def meta(name: str, namespace: str | None = None, **fields: Any) -> Object:

@@ -110,13 +110,12 @@ def _uid(each: Mapping[str, Any]) -> str:
 
 def _replace(pod: Object, node: str, now: float) -> Object:
     moved = copy.deepcopy(pod)
-    generation = int(pod["metadata"].get("generation", 0)) + 1
-    base = pod["metadata"]["name"].split(".")[0]
+    base, _, number = pod["metadata"]["name"].partition(".")
+    following = int(number or 0) + 1
     moved["metadata"] |= {
-        "name": f"{base}.{generation}",
-        "uid": f"{_uid(pod).split('.')[0]}.{generation}",
+        "name": f"{base}.{following}",
+        "uid": f"{_uid(pod).split('.')[0]}.{following}",
         "creationTimestamp": write_time(now),
-        "generation": generation,
     }
     moved["spec"]["nodeName"] = node
     return moved
