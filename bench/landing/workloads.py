@@ -107,14 +107,16 @@ def _write_service(app: int) -> str:
 def _write_replica_set(app: int) -> str:
     """Write the owner that the pods name."""
     labels = {"app": f"service-{app}", "pod-template-hash": "7d9c6b5f8"}
-    return _write(app, f"service-{app}-7d9c6b5f8", {"selector": {"matchLabels": labels}})
+    spec = {"selector": {"matchLabels": labels}, "template": large_cluster.template_of(_write_workload(app))}
+    return _write(app, f"service-{app}-7d9c6b5f8", spec, uid=large_cluster.uid_of("rs", app), labels=labels)
 
 
-def _write(app: int, name: str, spec: Mapping[str, Any]) -> str:
+def _write(app: int, name: str, spec: Mapping[str, Any], **fields: object) -> str:
     meta = {
         "name": name,
         "namespace": f"team-{app % 300}",
         "uid": large_cluster.uid_of(name),
         "resourceVersion": str(app + 1),
+        **fields,
     }
     return json.dumps({"metadata": meta, "spec": spec})

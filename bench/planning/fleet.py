@@ -75,7 +75,7 @@ class Fleet:
         return map(_write_node, range(self.nodes))
 
     def list_owners(self) -> Iterator[Json]:
-        return map(_write_replica_set, self.apps)
+        return (_write_replica_set(app, self.seed) for app in self.apps)
 
     def list_services(self) -> Iterator[Json]:
         return map(_write_service, self.apps)
@@ -151,9 +151,12 @@ def _write_pod(app: int, seed: int) -> Json:
     return pod
 
 
-def _write_replica_set(app: int) -> Json:
-    selector = {"matchLabels": {"app": f"service-{app}", "pod-template-hash": "7d9c6b5f8"}}
-    return _write(_name_owner(app), app, {"replicas": REPLICAS, "selector": selector})
+def _write_replica_set(app: int, seed: int) -> Json:
+    labels = {"app": f"service-{app}", "pod-template-hash": "7d9c6b5f8"}
+    template = large_cluster.template_of(_write_pod(app, seed))
+    spec = {"replicas": REPLICAS, "selector": {"matchLabels": labels}, "template": template}
+    made = _write(_name_owner(app), app, spec)
+    return {**made, "metadata": {**made["metadata"], "labels": labels}}
 
 
 def _write_service(app: int) -> Json:

@@ -34,6 +34,7 @@ from reberth.forecast.replacement.limit_ranges import (
 )
 from reberth.forecast.replacement.origin import Origin, find_earlier
 from reberth.forecast.replacement.pod_draft import PodDraft, list_containers, set_requests, simplify
+from reberth.forecast.replacement.pod_security import find_forbidden
 from reberth.forecast.replacement.refusals import cannot_be_replaced, cannot_forecast
 from reberth.forecast.replacement.revisions import REVISION
 from reberth.forecast.replacement.siblings import Sibling
@@ -188,7 +189,9 @@ def _refuse(question: Question, made: PodDraft, injected: Injected) -> Refused |
     refused = refuse_account(made.spec, snapshot, name)
     if refused:
         return refused
-    said = find_above_limit(made.spec)
+    namespace = question.namespace
+    labels = (namespace.metadata.labels or {}) if namespace else {}
+    said = find_above_limit(made.spec) or find_forbidden(made.template, labels)
     if not said and not (injected.containers or injected.init_containers):
         said = find_violation(made.spec, snapshot.of(LIMIT_RANGE).within(name))
     return cannot_be_replaced(said) if said else None

@@ -190,6 +190,15 @@ def workload(app: int) -> Json:
     }
 
 
+def template_of(pod: Json) -> Json:
+    """Write the template from which the API server has made this pod."""
+    copied, added = "topology.kubernetes.io/", ("nodeName", "priority", "preemptionPolicy", "tolerations")
+    labels = {key: text for key, text in pod["metadata"]["labels"].items() if not key.startswith(copied)}
+    spec = {name: value for name, value in pod["spec"].items() if name not in added}
+    volumes = [each for each in spec.get("volumes", ()) if "projected" not in each]
+    return {"metadata": {"labels": labels}, "spec": {**spec, "volumes": volumes}}
+
+
 def spread_out(app: str) -> Json:
     term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "kubernetes.io/hostname"}
     preferred = [{"weight": 100, "podAffinityTerm": term}]

@@ -1,0 +1,93 @@
+"""Which replacements the Pod Security level of their namespace forbids."""
+
+from typing import Any
+
+import pytest
+
+from reberth.forecast.replacement.refusals import CANNOT_BE_REPLACED
+from reberth.values.refusal import Refused
+from tests.support.builders import Object, container
+from tests.support.forecast.replicas import NAMESPACE, next_of, refused_of, replica, replica_owner
+
+SAFE = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]},
+    "runAsNonRoot": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
+
+def enforcing(level: str) -> Object:
+    labels = {"pod-security.kubernetes.io/enforce": level}
+    meta = {"name": NAMESPACE, "uid": "ns", "labels": labels}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
+
+
+def template(context: Object | None = None, **spec: Any) -> tuple[Object, Object]:
+    made = {"containers": [container(securityContext={**SAFE, **(context or {})})], **spec}
+    return replica_owner(**made), replica(**made)
+
+
+@pytest.mark.parametrize("level", ["privileged", "baseline", "restricted", "unknown"])
+def test_a_pod_with_every_precaution_is_allowed_everywhere(level: str) -> None:
+    assert not isinstance(next_of(*template(), enforcing(level)), Refused)
+
+
+@pytest.mark.parametrize(
+    ("context", "spec", "what"),
+    [
+        ({}, {"hostPID": True}, "host namespaces"),
+        ({}, {"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}, "hostPath volumes"),
+        ({}, {"initContainers": [container("i", ports=[{"containerPort": 1, "hostPort": 1}])]}, "hostPort"),
+        ({}, {"securityContext": {"sysctls": [{"name": "kernel.msgmax"}]}}, "sysctls"),
+        ({"privileged": True}, {}, "privileged containers"),
+        ({"capabilities": {"add": ["SYS_ADMIN"]}}, {}, "added capabilities"),
+        ({"procMount": "Unmasked"}, {}, "procMount"),
+        ({"seccompProfile": {"type": "Unconfined"}}, {}, "seccompProfile"),
+        ({"appArmorProfile": {"type": "Unconfined"}}, {}, "appArmorProfile"),
+        ({"seLinuxOptions": {"type": "spc_t"}}, {}, "seLinuxOptions"),
+        ({"seLinuxOptions": {"user": "root"}}, {}, "seLinuxOptions"),
+        ({}, {"securityContext": {"windowsOptions": {"hostProcess": True}}}, "hostProcess"),
+    ],
+)
+def test_what_is_below_the_baseline_is_forbidden(context: Object, spec: Object, what: str) -> None:
+    objects = template(context, **spec)
+    for level in ("baseline", "restricted"):
+        refused = refused_of(*objects, enforcing(level))
+        assert refused.rule == CANNOT_BE_REPLACED
+        assert refused.reason.endswith(f"Pod Security level {level} forbids {what}")
+    assert not isinstance(next_of(*objects, enforcing("privileged")), Refused)
+
+
+@pytest.mark.parametrize(
+    ("context", "spec", "what"),
+    [
+        ({"allowPrivilegeEscalation": True}, {}, "allowPrivilegeEscalation != false"),
+        ({"capabilities": None}, {}, "unrestricted capabilities"),
+        ({"capabilities": {"drop": ["KILL"]}}, {}, "unrestricted capabilities"),
+        ({"capabilities": {"drop": ["ALL"], "add": ["KILL"]}}, {}, "unrestricted capabilities"),
+        ({"seccompProfile": None}, {}, "seccompProfile"),
+        ({"runAsNonRoot": None}, {}, "runAsNonRoot != true"),
+        ({"runAsUser": 0}, {}, "runAsNonRoot != true"),
+        ({}, {"securityContext": {"runAsUser": 0}}, "runAsUser=0"),
+        ({}, {"volumes": [{"name": "v", "rbd": {"monitors": [], "image": "i"}}]}, "volume types"),
+        (
+            {"runAsNonRoot": False, "capabilities": None},
+            {"os": {"name": "windows"}},
+            "runAsNonRoot != true",
+        ),
+    ],
+)
+def test_what_is_not_restricted_is_allowed_by_the_baseline_alone(
+    context: Object, spec: Object, what: str
+) -> None:
+    objects = template(context, **spec)
+    assert not isinstance(next_of(*objects, enforcing("baseline")), Refused)
+    refused = refused_of(*objects, enforcing("restricted"))
+    assert refused.reason.endswith(f"Pod Security level restricted forbids {what}")
+
+
+def test_the_pod_answers_for_its_containers() -> None:
+    whole = {"runAsNonRoot": True, "seccompProfile": {"type": "Localhost"}}
+    objects = template({"runAsNonRoot": None, "seccompProfile": None}, securityContext=whole)
+    assert not isinstance(next_of(*objects, enforcing("restricted")), Refused)
