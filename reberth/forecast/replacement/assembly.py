@@ -30,6 +30,7 @@ from reberth.forecast.replacement.limit_ranges import (
     add_up,
     apply_limit_ranges,
     find_above_limit,
+    find_contradiction,
     find_violation,
 )
 from reberth.forecast.replacement.origin import Origin, find_earlier
@@ -148,9 +149,11 @@ def _admit(question: Question, spec: TemplateSpec) -> TemplateSpec | Refused:
         partial(apply_priority, snapshot=snapshot, sibling=sibling),
         partial(apply_runtime_class, snapshot=snapshot),
     )
-    changed: TemplateSpec | Refused = apply_limit_ranges(
-        spec, snapshot.of(LIMIT_RANGE).within(question.template.namespace)
-    )
+    ranges = snapshot.of(LIMIT_RANGE).within(question.template.namespace)
+    contradiction = find_contradiction(spec, ranges)
+    if contradiction:
+        return cannot_forecast(contradiction)
+    changed: TemplateSpec | Refused = apply_limit_ranges(spec, ranges)
     for step in steps:
         changed = changed if isinstance(changed, Refused) else step(changed)
     return changed if isinstance(changed, Refused) else set_requests(changed, _list_autoscaled(question))

@@ -236,9 +236,7 @@ def _is_explained(container: str, resource: str, asked: Container | None, annota
 def _compare_tolerations(
     drafted: PodDraft, sibling: Sibling, demands: NamespaceDemands
 ) -> tuple[tuple[Toleration, ...], tuple[Toleration, ...]]:
-    """Find those that were added, and the default ones that were not. A changed pod shows neither."""
-    if sibling.is_changed:
-        return (), ()
+    """Find those that were added, and the default ones that were not."""
     made, shown = drafted.spec.tolerations or (), sibling.template.spec.tolerations or ()
     missing = [each for each in made if each not in shown]
     for each in missing:
@@ -247,6 +245,11 @@ def _compare_tolerations(
         ):
             raise _DisagreesError(f"the newest pod lacks the toleration of {each.key or 'every taint'}")
     more = tuple(each for each in shown if each not in made)
+    if more and sibling.is_changed:
+        key = more[0].key or "every taint"
+        raise _DisagreesError(
+            f"the pod was changed since its creation: whether it tolerated {key} before is not known"
+        )
     if drafted.template.runtime_class_name and any(each.key != _MEMORY_PRESSURE for each in more):
         raise _DisagreesError(
             "a toleration of the newest pod may be a webhook's or of an earlier RuntimeClass"

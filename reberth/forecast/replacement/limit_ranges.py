@@ -3,7 +3,9 @@
 kube-apiserver: `plugin/pkg/admission/limitranger/admission.go`: `PodMutateLimitFunc`, `PodValidateLimitFunc`
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -22,6 +24,7 @@ from reberth.values.quantity import nanos
 
 ANNOTATION = "kubernetes.io/limit-ranger"
 _CONTAINER, _POD = "Container", "Pod"
+_CONTRADICTING = 2
 _Amounts = dict[str, int]
 
 
@@ -45,6 +48,25 @@ def apply_limit_ranges(spec: TemplateSpec, ranges: Iterable[LimitRange]) -> Temp
             init_containers=_apply(spec.init_containers, limits, requests),
         )
     return spec
+
+
+def find_contradiction(spec: TemplateSpec, ranges: Iterable[LimitRange]) -> str | None:
+    """Tell what two LimitRanges give differently: the API server takes them in any order."""
+    given = [_read_defaults(each) for each in ranges]
+    if len(given) < _CONTRADICTING:
+        return None
+    containers = (*(spec.containers or ()), *(spec.init_containers or ()))
+    for which, all_given in (
+        ("limits", [each[0] for each in given]),
+        ("requests", [each[1] for each in given]),
+    ):
+        amounts: defaultdict[str, set[int]] = defaultdict(set)
+        for name, amount in chain.from_iterable(each.items() for each in all_given):
+            amounts[name].add(nanos(amount))
+        for name in sorted(name for name, found in amounts.items() if len(found) > 1):
+            if any(name not in _part(each, which) for each in containers):
+                return f"LimitRanges of the namespace give different {which} of {name}"
+    return None
 
 
 def find_violation(spec: TemplateSpec, ranges: Iterable[LimitRange]) -> str | None:

@@ -7,6 +7,7 @@ import pytest_asyncio
 
 from localcluster.client import Client
 from localcluster.state_dir import running
+from reberth.values.refusal import Refused
 from tests.live.forecast.support.changes import CLASSES, ChangeClass
 from tests.live.forecast.support.next_pods import list_faults, replace_all
 from tests.support.builders import node
@@ -30,3 +31,13 @@ async def test_the_pod_that_comes_is_the_one_that_was_foretold(client: Client, e
     found = await replace_all(client, each, count=2)
     assert len(found) == 2
     assert list_faults(each, found) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("each", CLASSES, ids=NAMES)
+async def test_a_hundred_pods_of_each_class_come_as_foretold(client: Client, each: ChangeClass) -> None:
+    found = await replace_all(client, each, count=100)
+    faults = list_faults(each, found)
+    refused = sum(isinstance(one.foretold, Refused) for one in found)
+    print(f"\n{each.name}: {len(found)} pods, {refused} refused, {len(faults)} wrong")
+    assert faults == []

@@ -19,12 +19,15 @@ NAMESPACES = "/api/v1/namespaces"
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 LEASES = "coordination.k8s.io/leases"
 MIRRORED = {
-    "": "namespaces persistentvolumeclaims persistentvolumes replicationcontrollers resourcequotas services",
-    "apps": "deployments statefulsets",
+    "": "limitranges namespaces persistentvolumeclaims persistentvolumes replicationcontrollers "
+    "resourcequotas serviceaccounts services",
+    "apps": "controllerrevisions deployments statefulsets",
     "argoproj.io": "rollouts",
     "autoscaling": "horizontalpodautoscalers",
+    "autoscaling.k8s.io": "verticalpodautoscalers",
     "keda.sh": "scaledobjects",
     "karpenter.sh": "nodeclaims nodepools",
+    "node.k8s.io": "runtimeclasses",
     "policy": "poddisruptionbudgets",
     "scheduling.k8s.io": "priorityclasses",
     "storage.k8s.io": "csidrivers csinodes csistoragecapacities storageclasses volumeattachments",
@@ -51,6 +54,7 @@ MORE_VERBS = ("impersonate", "escalate", "bind")
 # What is mirrored where somebody has installed it: nobody has, here.
 UNSERVED = (
     "argoproj.io/rollouts",
+    "autoscaling.k8s.io/verticalpodautoscalers",
     "karpenter.sh/nodeclaims",
     "karpenter.sh/nodepools",
     "keda.sh/scaledobjects",

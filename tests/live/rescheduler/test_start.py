@@ -63,7 +63,7 @@ async def test_the_first_plan_waits_for_each_kind_that_it_reads(
         assert (await one.ask("/readyz"))[0] == 200
 
 
-@pytest.mark.parametrize("resource", ["priorityclasses", "resourcequotas", "nodeplacementscores"])
+@pytest.mark.parametrize("resource", ["resourcequotas", "nodeplacementscores"])
 async def test_the_first_plan_waits_for_no_other_kind(
     resource: str, installed: Cluster, tmp_path: Path
 ) -> None:

@@ -36,18 +36,19 @@ class ChangeClass(NamedTuple):
     workload: Callable[[int], Object]
     before: Callable[[str], list[tuple[str, Object]]] = lambda _namespace: []
     blocks: bool = False
-    """The API server creates no pod any more."""
+    """The API server creates no pod any more, or any of several: none is deleted."""
 
 
 async def _nothing(_client: Client, _namespace: str) -> None:
     """Change nothing."""
 
 
-def _resize(cpu: str) -> Change:
-    """Resize every pod in place."""
+def _resize(cpu: str, *, most: int | None = None) -> Change:
+    """Resize every pod in place, or only so many."""
 
     async def change(client: Client, namespace: str) -> None:
-        for pod in (await client.get(f"{CORE}/{namespace}/pods"))["items"]:
+        for pod in (await client.get(f"{CORE}/{namespace}/pods"))["items"][:most]:
+            await _show_resources(client, f"{CORE}/{namespace}/pods/{pod['metadata']['name']}", pod)
             path = f"{CORE}/{namespace}/pods/{pod['metadata']['name']}/resize"
             resized = {"name": "main", "resources": {"requests": {"cpu": cpu}}}
             await client.request(
@@ -60,6 +61,13 @@ def _resize(cpu: str) -> Change:
     return change
 
 
+async def _show_resources(client: Client, path: str, pod: Object) -> None:
+    """Say what a kubelet that can resize pods says of its containers: no others are resized."""
+    asked = {each["name"]: each.get("resources", {}) for each in pod["spec"]["containers"]}
+    statuses = [{**each, "resources": asked[each["name"]]} for each in pod["status"]["containerStatuses"]]
+    await client.patch(f"{path}/status", {"status": {"containerStatuses": statuses}})
+
+
 def _create(*made: Callable[[str], tuple[str, Object]]) -> Change:
     async def change(client: Client, namespace: str) -> None:
         for each in made:
@@ -68,10 +76,15 @@ def _create(*made: Callable[[str], tuple[str, Object]]) -> Change:
     return change
 
 
-def _limit_range(**item: Any) -> Callable[[str], tuple[str, Object]]:
+def _limit_range(name: str = "limits", **item: Any) -> Callable[[str], tuple[str, Object]]:
     spec = {"limits": [{"type": "Container", **item}]}
-    body = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "limits"}, "spec": spec}
+    body = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": name}, "spec": spec}
     return lambda namespace: (f"{CORE}/{namespace}/limitranges", body)
+
+
+async def _change_limit_range(client: Client, namespace: str) -> None:
+    limits = [{"type": "Container", "defaultRequest": {"cpu": "150m"}}]
+    await client.patch(f"{CORE}/{namespace}/limitranges/limits", {"spec": {"limits": limits}})
 
 
 def _web(replicas: int, **spec: Any) -> Object:
@@ -185,16 +198,19 @@ CLASSES = (
         _unasking,
     ),
     ChangeClass(
-        "another-limit-range",
+        "changed-limit-range",
         Expected(cpu="150m"),
-        _create(_limit_range(defaultRequest={"cpu": "150m"})),
+        _change_limit_range,
         _unasking,
-        lambda namespace: [
-            (
-                f"{CORE}/{namespace}/limitranges",
-                {**_limit_range(defaultRequest={"cpu": "50m"})(namespace)[1], "metadata": {"name": "zz"}},
-            )
-        ],
+        lambda namespace: [_limit_range(defaultRequest={"cpu": "50m"})(namespace)],
+    ),
+    ChangeClass(
+        "contradicting-limit-ranges",
+        Expected(refused="CannotForecast"),
+        _create(_limit_range("more", defaultRequest={"cpu": "150m"})),
+        _unasking,
+        lambda namespace: [_limit_range(defaultRequest={"cpu": "50m"})(namespace)],
+        blocks=True,
     ),
     ChangeClass(
         "forbidden-by-limit-range",
@@ -206,7 +222,7 @@ CLASSES = (
     ChangeClass(
         "injected",
         Expected(cpu="200m", containers=("main", "proxy"), tolerates="injected"),
-        _resize("100m"),
+        _resize("100m", most=1),
         _web,
         _injecting,
     ),

@@ -19,7 +19,7 @@ from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
 from tests.support.rescheduler.plans import PLAIN_MODEL
 
-UNREAD = frozenset({"nodeplacementscores", "priorityclasses", "resourcequotas"})
+UNREAD = frozenset({"nodeplacementscores", "resourcequotas"})
 """What a plan can do without where the policy ignores quotas and the scheduler does not call the extender."""
 
 
@@ -114,7 +114,7 @@ def test_a_broken_watch_of_what_only_informs_is_a_warning() -> None:
 def test_a_cache_that_never_synced_has_no_age_and_is_reported() -> None:
     absent = watcher(synced=False, trouble="not installed in this cluster", age=float("inf"))
     forbidden = watcher(synced=False, trouble="list: 403 forbidden", age=float("inf"))
-    found = resources(rollouts=absent, csinodes=forbidden, priorityclasses=forbidden)
+    found = resources(rollouts=absent, csinodes=forbidden, nodeplacementscores=forbidden)
     assert set(found.find_cache_ages()) == set(FOR_THE_DAEMON)
     assert list(found.list_warnings()) == ["planned without csinodes: list: 403 forbidden"]
     assert list(found.list_awaited()) == []

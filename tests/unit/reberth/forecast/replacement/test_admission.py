@@ -230,3 +230,12 @@ def test_requests_of_the_whole_pod_are_filled_in() -> None:
     found = made_of(replica_owner(**spec, resources=whole), shown)
     assert found.template.spec.resources
     assert found.template.spec.resources.requests == {"cpu": "1", "memory": "1Gi"}
+
+
+def test_limit_ranges_that_contradict_each_other_may_give_either() -> None:
+    ranges = [limit_range(defaultRequest={"cpu": "1"}), limit_range(defaultRequest={"cpu": "2"})]
+    ranges[1]["metadata"] = {**ranges[1]["metadata"], "name": "more", "uid": "more"}
+    assert refused_of(replica_owner(), replica(), *ranges).reason == (
+        "LimitRanges of the namespace give different requests of cpu"
+    )
+    assert not isinstance(next_of(replica_owner(cpu="1"), replica(cpu="1"), *ranges), Refused)

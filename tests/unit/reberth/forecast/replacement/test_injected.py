@@ -62,20 +62,22 @@ def test_what_a_webhook_added_is_added_again() -> None:
     )
 
 
-def test_the_template_of_a_changed_pod_shows_containers_but_no_requests_and_no_tolerations() -> None:
+def test_a_changed_pod_shows_containers_but_no_requests() -> None:
     idle = container("idle")
-    alone = changed(containers=[container(cpu="3"), idle], tolerations=[{"operator": "Exists"}])
+    alone = changed(containers=[container(cpu="3"), idle])
     found = made_of(replica_owner(containers=[MAIN]), alone)
     assert [each.name for each in found.template.spec.containers or ()] == ["main", "idle"]
     assert requests_in(found) == {"cpu": "1"}
-    assert {each.key for each in found.template.spec.tolerations or ()} == {
-        each["key"] for each in DEFAULT_TOLERATIONS
-    }
 
 
 @pytest.mark.parametrize(
     ("asked", "shown", "reason"),
     [
+        (
+            {},
+            {"generation": 2, "tolerations": [*DEFAULT_TOLERATIONS, {"key": "mine", "operator": "Exists"}]},
+            "the pod was changed since its creation: whether it tolerated mine before is not known",
+        ),
         (
             {"containers": [MAIN]},
             {"generation": 2, "containers": [MAIN, PROXY]},
