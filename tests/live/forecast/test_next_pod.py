@@ -36,7 +36,7 @@ async def test_the_pod_that_comes_is_the_one_that_was_foretold(client: Client, e
 @pytest.mark.soak
 @pytest.mark.parametrize("each", CLASSES, ids=NAMES)
 async def test_a_hundred_pods_of_each_class_come_as_foretold(client: Client, each: ChangeClass) -> None:
-    found = await replace_all(client, each, count=100)
+    found = await replace_all(client, each._replace(name=f"{each.name}-100"), count=100)
     faults = list_faults(each, found)
     refused = sum(isinstance(one.foretold, Refused) for one in found)
     print(f"\n{each.name}: {len(found)} pods, {refused} refused, {len(faults)} wrong")

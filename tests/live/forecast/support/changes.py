@@ -37,6 +37,8 @@ class ChangeClass(NamedTuple):
     before: Callable[[str], list[tuple[str, Object]]] = lambda _namespace: []
     blocks: bool = False
     """The API server creates no pod any more, or any of several: none is deleted."""
+    shows: str = ""
+    """The container that a policy adds, once the API server has taken notice of it."""
 
 
 async def _nothing(_client: Client, _namespace: str) -> None:
@@ -106,7 +108,7 @@ def _new_image(client: Client, namespace: str) -> Awaitable[None]:
     return client.patch(f"{APPS}/{namespace}/statefulsets/web", {"spec": {"template": {"spec": made}}})
 
 
-def _policy(name: str, expression: str) -> list[Object]:
+def _policy(name: str, mutations: list[Object]) -> list[Object]:
     """A MutatingAdmissionPolicy that changes the pods of namespaces with its label."""
     version = "admissionregistration.k8s.io/v1"
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
@@ -114,7 +116,7 @@ def _policy(name: str, expression: str) -> list[Object]:
         "matchConstraints": {"resourceRules": [rule]},
         "failurePolicy": "Fail",
         "reinvocationPolicy": "Never",
-        "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}],
+        "mutations": mutations,
     }
     named = {"name": name}
     bound = {
@@ -129,11 +131,14 @@ def _policy(name: str, expression: str) -> list[Object]:
 
 def _injecting(namespace: str) -> list[tuple[str, Object]]:
     """A sidecar, and a toleration, for every pod of the namespace."""
-    expression = (
-        'Object{spec: Object.spec{containers: [Object.spec.containers{name: "proxy", image: "proxy"}], '
-        'tolerations: [Object.spec.tolerations{key: "injected", operator: "Exists"}]}}'
-    )
-    policy, binding = _policy(namespace, expression)
+    sidecar = 'Object{spec: Object.spec{containers: [Object.spec.containers{name: "proxy", image: "proxy"}]}}'
+    toleration = 'Object.spec.tolerations{key: "injected", operator: "Exists"}'
+    patch = f'[JSONPatch{{op: "add", path: "/spec/tolerations/-", value: {toleration}}}]'
+    mutations = [
+        {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": sidecar}},
+        {"patchType": "JSONPatch", "jsonPatch": {"expression": patch}},  # tolerations are one value
+    ]
+    policy, binding = _policy(namespace, mutations)
     root = "/apis/admissionregistration.k8s.io/v1"
     return [
         (f"{root}/mutatingadmissionpolicies", policy),
@@ -141,11 +146,11 @@ def _injecting(namespace: str) -> list[tuple[str, Object]]:
     ]
 
 
-def _runtime_class(namespace: str) -> list[tuple[str, Object]]:
+def _runtime_class(_namespace: str) -> list[tuple[str, Object]]:
     body = {
         "apiVersion": "node.k8s.io/v1",
         "kind": "RuntimeClass",
-        "metadata": {"name": namespace},
+        "metadata": {"name": "sandbox"},
         "handler": "sandbox",
         "overhead": {"podFixed": {"cpu": "30m"}},
         "scheduling": {"tolerations": [{"key": "sandbox", "operator": "Exists"}]},
@@ -154,11 +159,9 @@ def _runtime_class(namespace: str) -> list[tuple[str, Object]]:
 
 
 async def _grow_runtime_class(client: Client, namespace: str) -> None:
-    path = f"/apis/node.k8s.io/v1/runtimeclasses/{namespace}"
-    await client.delete(path)
-    (place, body), *_ = _runtime_class(namespace)
-    body["overhead"] = {"podFixed": {"cpu": "60m"}}
-    await client.create(place, body)
+    ((place, body),) = _runtime_class(namespace)
+    await client.delete(f"{place}/sandbox")
+    await client.create(place, {**body, "overhead": {"podFixed": {"cpu": "60m"}}})
 
 
 def _priority(namespace: str) -> tuple[str, Object]:
@@ -172,14 +175,13 @@ def _priority(namespace: str) -> tuple[str, Object]:
     return "/apis/scheduling.k8s.io/v1/priorityclasses", body
 
 
-def _own_class(namespace: str) -> list[tuple[str, Object]]:
+def _own_class(_namespace: str) -> list[tuple[str, Object]]:
     body = {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
         "metadata": {"name": "short-lived"},
         "value": 5,
     }
-    del namespace
     return [("/apis/scheduling.k8s.io/v1/priorityclasses", body)]
 
 
@@ -225,6 +227,7 @@ CLASSES = (
         _resize("100m", most=1),
         _web,
         _injecting,
+        shows="proxy",
     ),
     ChangeClass(
         "constrained-template",
@@ -269,7 +272,7 @@ CLASSES = (
         "runtime-class",
         Expected(cpu="200m", overhead_cpu="60m", tolerates="sandbox"),
         _grow_runtime_class,
-        lambda replicas: _web(replicas, runtimeClassName="runtime-class"),
+        lambda replicas: _web(replicas, runtimeClassName="sandbox"),
         _runtime_class,
     ),
 )

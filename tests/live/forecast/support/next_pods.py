@@ -1,5 +1,6 @@
 """Real pods are replaced by real controllers, and held against the pod that was foretold."""
 
+import asyncio
 from typing import Any, NamedTuple
 
 from localcluster.client import Client
@@ -33,6 +34,8 @@ async def replace_all(client: Client, each: ChangeClass, *, count: int) -> list[
     await client.wait(f"{CORE}/{namespace}/serviceaccounts/default", lambda _: True, seconds=60)
     for path, body in each.before(namespace):
         await client.create(path, body)
+    if each.shows:
+        await _until_added(client, namespace, each.shows)
     workload = each.workload(count)
     await client.create(
         f"{APPS}/{namespace}/{_PLURALS[workload['kind']]}", {**workload, "metadata": {"name": "web"}}
@@ -119,6 +122,17 @@ async def _take(client: Client) -> Snapshot:
     reading = load_objects(items, now=0.0, version=_VERSION)
     assert not reading.faults, reading.faults
     return reading.snapshot
+
+
+async def _until_added(client: Client, namespace: str, container: str) -> None:
+    """Wait until a new policy changes pods; the test's limit of time ends it."""
+    asked = {"metadata": {"name": "probe"}, "spec": {"containers": [{"name": "main", "image": "img"}]}}
+    async with asyncio.timeout(60):
+        while True:
+            made = await client.create(f"{CORE}/{namespace}/pods?dryRun=All", asked)
+            if container in [each["name"] for each in made["spec"]["containers"]]:
+                return
+            await asyncio.sleep(0.2)
 
 
 async def _list_pods(client: Client, namespace: str) -> list[Object]:
