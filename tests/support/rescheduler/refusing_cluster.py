@@ -137,6 +137,7 @@ class Crowd(World):
     def _make_owner(self, app: str) -> builders.Object:
         made = builders.replica_set(app, replicas=2)
         made["metadata"]["uid"] = f"uid-{app}"
+        del made["spec"]["template"]  # as for objects that were written by hand, the pods show it
         return made
 
     def _put_new(self, resource: Resource[Any], kind: type[Any], made: builders.Object) -> None:
