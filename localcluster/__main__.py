@@ -1,4 +1,4 @@
-"""python -m localcluster up|down|status|env|kubeconfig|build|forward."""
+"""python -m localcluster up|down|status|node|env|kubeconfig|build|forward."""
 
 import argparse
 import asyncio
@@ -13,6 +13,7 @@ from localcluster.cluster import end_all
 from localcluster.errors import LocalClusterError
 from localcluster.host import processes
 from localcluster.load_balancer import LoadBalancer
+from localcluster.realnodes import programs, real_node, real_nodes
 
 _DEFAULT_NAME = "reberth"
 _LAST_PORT = 65535
@@ -38,6 +39,13 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     up = _command(commands, "up", _up, "start a cluster and wait until it is ready")
     up.add_argument("--nodes", type=_count, default=0, metavar="N", help="add N Ready nodes")
+    up.add_argument(
+        "--real-nodes",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="start N nodes with a real kubelet beside them (Linux, root)",
+    )
     up.add_argument(
         "--zones", type=_some, default=3, metavar="N", help="spread them over N zones (default 3)"
     )
@@ -69,6 +77,9 @@ def _parser() -> argparse.ArgumentParser:
     status.add_argument("-o", dest="output", choices=("table", "json"), default="table")
     _command(commands, "env", _env, "print the shell command that sets KUBECONFIG")
     _command(commands, "kubeconfig", _kubeconfig, "print the administrator's kubeconfig")
+    node = _command(commands, "node", _node, "do to a real node what happens to nodes")
+    node.add_argument("action", choices=real_node.ACTIONS)
+    node.add_argument("node", metavar="NODE", help="such as real-1")
     forward = commands.add_parser(
         "forward", help="forward connections to several servers in turn, as a Service does"
     )
@@ -95,6 +106,7 @@ async def _up(arguments: argparse.Namespace) -> None:
     if _is_up(arguments.name):
         _say(f"{arguments.name}: is already running and is left unchanged")
         return await _env(arguments)
+    real_nodes.refuse(arguments.real_nodes)
     await _build(arguments)
     started = time.monotonic()
     await state_dir.remove(arguments.name)  # leftovers of a failed start
@@ -103,6 +115,7 @@ async def _up(arguments: argparse.Namespace) -> None:
         kubernetes=arguments.kubernetes,
         without=arguments.without,
         scheduler_configuration=arguments.scheduler_config,
+        real=arguments.real_nodes,
     )
     try:
         await made.up()
@@ -132,6 +145,8 @@ def _is_up(name: str) -> bool:
 async def _build(arguments: argparse.Namespace) -> None:
     kubernetes = products.kubernetes(getattr(arguments, "kubernetes", None))
     await asyncio.to_thread(build.programs, products.ETCD, products.KWOK, kubernetes)
+    if getattr(arguments, "real_nodes", 0):
+        await asyncio.to_thread(programs.provide, kubernetes.version)
 
 
 async def _forward(arguments: argparse.Namespace) -> None:
@@ -193,6 +208,14 @@ def _usage(running: processes.Running) -> dict[str, str | int | float]:
         "rssMiB": int(status["VmRSS"].split()[0]) // 1024,
         "peakMiB": int(status["VmHWM"].split()[0]) // 1024,
     }
+
+
+async def _node(arguments: argparse.Namespace) -> None:
+    done = getattr(
+        state_dir.load(arguments.name).real_node(arguments.node), arguments.action.replace("-", "_")
+    )()
+    if done is not None:
+        await done
 
 
 async def _env(arguments: argparse.Namespace) -> None:

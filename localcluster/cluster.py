@@ -21,6 +21,9 @@ from localcluster.components import API_SERVER, CONTROLLERS, ETCD, KWOK, SCHEDUL
 from localcluster.errors import LocalClusterError
 from localcluster.host import ports, processes
 from localcluster.nodes import add_nodes
+from localcluster.realnodes import cgroups, real_nodes
+from localcluster.realnodes.node_files import NodeShape
+from localcluster.realnodes.real_node import RealNode
 
 _SECONDS_TO_START = 60.0
 _SECONDS_BETWEEN_LOOKS = 0.03
@@ -29,9 +32,12 @@ _SECONDS_BETWEEN_LOOKS = 0.03
 class Cluster:
     """One control plane on this machine. Every operation can be cancelled: `down` cleans up."""
 
-    def __init__(self, design: Design, *, dies_with_parent: bool = False) -> None:
+    def __init__(
+        self, design: Design, *, dies_with_parent: bool = False, real_shape: NodeShape | None = None
+    ) -> None:
         self.design = design
         self._dies_with_parent = dies_with_parent
+        self._real_shape = real_shape or NodeShape()
 
     @property
     def folder(self) -> Path:
@@ -60,10 +66,18 @@ class Cluster:
         base = [name for name in (ETCD, API_SERVER) if name in self.design.components]
         await asyncio.gather(*(self.start(name) for name in base))
         rest = [name for name in self.design.components if name not in base]
-        await asyncio.gather(*(self.start(name) for name in rest))
-        if CONTROLLERS in self.design.components:
-            async with self.client() as client:  # pods are refused until their account exists
+        await asyncio.gather(*(self.start(name) for name in rest), self._start_real_nodes())
+        async with self.client() as client:
+            if CONTROLLERS in self.design.components:  # pods are refused until their account exists
                 await client.wait("/api/v1/namespaces/default/serviceaccounts/default", bool)
+            await real_nodes.wait_until_usable(client, self.design)
+
+    async def _start_real_nodes(self) -> None:
+        if self.design.real_nodes:
+            await real_nodes.start(self.design, self._real_shape, dies_with_parent=self._dies_with_parent)
+
+    def real_node(self, name: str) -> RealNode:
+        return RealNode(self.design, name, dies_with_parent=self._dies_with_parent)
 
     async def down(self) -> None:
         """Stop all processes with this cluster's tag, free its ports, delete its folder."""
@@ -148,8 +162,10 @@ class Cluster:
 async def end_all(folder: Path) -> None:
     """Stop other processes of the folder with SIGTERM, the components with SIGKILL: their data goes too."""
     found = processes.find(folder)
-    await processes.stop(*(running for running in found if running.name not in components.ALL))
-    await processes.kill(*(running for running in found if running.name in components.ALL))
+    ours = [running for running in found if running.name in components.ALL or real_nodes.is_ours(running)]
+    await processes.stop(*(running for running in found if running not in ours))
+    await processes.kill(*ours)
+    await asyncio.to_thread(cgroups.remove_all, folder)
 
 
 def _program(design: Design, component: str) -> Path:

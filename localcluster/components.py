@@ -17,6 +17,10 @@ ALL = (ETCD, API_SERVER, CONTROLLERS, SCHEDULER, KWOK)
 
 SCHEDULER_FILE = "scheduler.yaml"
 KWOK_FILE = "kwok.yaml"
+EGRESS_FILE = "egress.yaml"
+NODES_SOCKET = "nodes.sock"
+KUBELET_CLIENT = "kube-apiserver-kubelet-client"
+REAL_NODE_LABEL = "localcluster.reberth.dev/real"
 _SERVICE_RANGE = "10.97.0.0/16"
 SERVICE_ADDRESS = "10.97.0.1"
 _GIBIBYTES_OF_ETCD = 8
@@ -42,6 +46,7 @@ class Design:
     components: tuple[str, ...] = ALL
     etcd: str | None = None
     prefix: str = "/registry"
+    real_nodes: int = 0
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def port(self, component: str) -> int:
@@ -118,7 +123,19 @@ def _api_server(design: Design) -> list[str]:
     ]
     if CONTROLLERS not in design.components:
         flags.append(f"--disable-admission-plugins={_USELESS_WITHOUT_CONTROLLERS}")
-    return flags
+    return [*flags, *(_reach_kubelets(design) if design.real_nodes else ())]
+
+
+def _reach_kubelets(design: Design) -> list[str]:
+    """By their addresses, through the network of the real nodes: no name server is asked."""
+    pki = design.path("pki")
+    return [
+        "--kubelet-preferred-address-types=InternalIP",
+        f"--kubelet-client-certificate={pki / KUBELET_CLIENT}.crt",
+        f"--kubelet-client-key={pki / KUBELET_CLIENT}.key",
+        f"--kubelet-certificate-authority={pki / 'ca.crt'}",
+        f"--egress-selector-config-file={design.path(EGRESS_FILE)}",
+    ]
 
 
 def _delegated(design: Design, component: str) -> list[str]:
@@ -159,7 +176,7 @@ def _kwok(design: Design) -> list[str]:
     return [
         f"--kubeconfig={design.kubeconfig('kwok')}",
         f"--config={design.path(KWOK_FILE)}",
-        "--manage-all-nodes",
+        f"--manage-nodes-with-label-selector=!{REAL_NODE_LABEL}",
         f"--node-lease-duration-seconds={LEASE_SECONDS}",
         f"--server-address={HOST}:{design.port(KWOK)}",
         "--cidr=10.128.0.0/9",

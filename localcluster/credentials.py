@@ -15,8 +15,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from localcluster.components import SERVICE_ADDRESS, Design
+from localcluster.components import KUBELET_CLIENT, SERVICE_ADDRESS, Design
 from localcluster.host.ports import HOST
+from localcluster.realnodes import links
 
 ADMIN = "admin"
 USERS = {
@@ -32,8 +33,10 @@ _CLOCK_SKEW = dt.timedelta(hours=1)
 def create(design: Design) -> None:
     """Create authority, server certificate, service account keys, and each user's token and kubeconfig."""
     authority = Authority(design.path("pki")).create()
-    hosts = [HOST, "localhost", "kubernetes.default.svc", SERVICE_ADDRESS]
+    hosts = [HOST, "localhost", "kubernetes.default.svc", SERVICE_ADDRESS, links.GATEWAY]
     authority.issue("kube-apiserver", hosts=hosts, file="apiserver")
+    if design.real_nodes:
+        authority.issue(KUBELET_CLIENT, organizations=["system:masters"])
     service_account_key(authority.folder)
     tokens = {user: secrets.token_urlsafe(24) for user in USERS}
     _write_tokens(authority.folder / "tokens.csv", tokens)

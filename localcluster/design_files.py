@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from localcluster.components import SCHEDULER_FILE, Design
+from localcluster.components import EGRESS_FILE, NODES_SOCKET, SCHEDULER_FILE, Design
 from localcluster.manifests import read_object
 
 _DESIGN_FILE = "cluster.json"
@@ -46,3 +46,17 @@ def write_scheduler_configuration(design: Design, given: Path | Mapping[str, Any
     }
     path = design.path(SCHEDULER_FILE)
     path.write_text(yaml.safe_dump(complete, sort_keys=False))
+
+
+def write_egress(design: Design) -> None:
+    """What the API server asks of kubelets goes through the network of the real nodes."""
+    connection = {
+        "proxyProtocol": "HTTPConnect",
+        "transport": {"uds": {"udsName": str(design.path(NODES_SOCKET))}},
+    }
+    content = {
+        "apiVersion": "apiserver.k8s.io/v1beta1",
+        "kind": "EgressSelectorConfiguration",
+        "egressSelections": [{"name": "cluster", "connection": connection}],
+    }
+    design.path(EGRESS_FILE).write_text(yaml.safe_dump(content, sort_keys=False))

@@ -7,11 +7,13 @@ is closed too.
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from types import TracebackType
 from typing import Self
 
 Address = tuple[str, int]
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 _CHUNK = 64 * 1024
 
@@ -19,8 +21,16 @@ _CHUNK = 64 * 1024
 class LoadBalancer:
     """`async with LoadBalancer([("127.0.0.1", 8443)]) as service:` and connect to `service.address`."""
 
-    def __init__(self, backends: Iterable[Address] = (), *, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(
+        self,
+        backends: Iterable[Address] = (),
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        connect: Callable[[str, int], Awaitable[Streams]] = asyncio.open_connection,
+    ) -> None:
         self._backends = deque(backends)
+        self._open = connect
         self._wanted = (host, port)
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
@@ -82,24 +92,19 @@ class LoadBalancer:
         try:
             there_reader, there_writer = await self._connect()
             ends.append(there_writer)
-            async with asyncio.TaskGroup() as both_ways:
-                both_ways.create_task(_copy(reader, there_writer))
-                both_ways.create_task(_copy(there_reader, writer))
-            for end in ends:
-                end.close()
-                await end.wait_closed()
+            await copy_both_ways((reader, writer), (there_reader, there_writer))
         except* OSError:
             pass  # no backend, or one end was reset: in both cases the other end is closed
         finally:
             for end in ends:
                 end.transport.abort()
 
-    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connect(self) -> Streams:
         tried: set[Address] = set()
         while (backend := self._next(tried)) is not None:
             tried.add(backend)
             try:
-                return await asyncio.open_connection(*backend)
+                return await self._open(*backend)
             except OSError:
                 continue
         raise ConnectionRefusedError("no backend accepts connections")
@@ -111,6 +116,16 @@ class LoadBalancer:
             if backend not in tried:
                 return backend
         return None
+
+
+async def copy_both_ways(here: Streams, there: Streams) -> None:
+    """Copy until both have ended, and close both."""
+    async with asyncio.TaskGroup() as both_ways:
+        both_ways.create_task(_copy(here[0], there[1]))
+        both_ways.create_task(_copy(there[0], here[1]))
+    for _, end in (here, there):
+        end.close()
+        await end.wait_closed()
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -19,6 +19,8 @@ from localcluster.cluster import Cluster, end_all
 from localcluster.components import ALL, ETCD, KWOK_FILE, Design
 from localcluster.errors import LocalClusterError
 from localcluster.host import ports
+from localcluster.realnodes import real_nodes
+from localcluster.realnodes.node_files import NodeShape
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -50,8 +52,11 @@ def create(
     shares_etcd_of: Cluster | None = None,
     flags: Mapping[str, Sequence[str]] | None = None,
     dies_with_parent: bool = False,
+    real: int = 0,
+    real_shape: NodeShape | None = None,
 ) -> Cluster:
     """Create the folder of a new cluster with ports, certificates and configuration; start nothing."""
+    real_nodes.refuse(real)
     unknown = sorted((set(without) | set(flags or ())) - set(ALL))
     if unknown:
         raise LocalClusterError(f"unknown component: {', '.join(unknown)}; known: {', '.join(ALL)}")
@@ -74,12 +79,14 @@ def create(
         etcd=shares_etcd_of.design.etcd_url if shares_etcd_of else None,
         prefix=f"/{name}" if shares_etcd_of else "/registry",
         flags={component: tuple(extra) for component, extra in (flags or {}).items()},
+        real_nodes=real,
     )
     credentials.create(design)
     design.path(KWOK_FILE).write_text(kwok.configuration())
     design_files.write_scheduler_configuration(design, scheduling)
+    design_files.write_egress(design)
     design_files.write(design)
-    return Cluster(design, dies_with_parent=dies_with_parent)
+    return Cluster(design, dies_with_parent=dies_with_parent, real_shape=real_shape)
 
 
 def load(name: str) -> Cluster:

@@ -19,7 +19,9 @@ PINNED = {
         products.ETCD,
         products.KWOK,
         products.DESCHEDULER,
+        products.CONTAINERD,
         *map(products.kubernetes, products.KUBERNETES_VERSIONS),
+        *map(products.kubelet, products.KUBELET_VERSIONS),
     )
 }
 _LANGUAGE = re.compile(r"^go \S+$", re.MULTILINE)

@@ -9,6 +9,9 @@ MODULES = Path(__file__).parents[1] / "modules"
 KUBERNETES = "1.36.3"
 KUBERNETES_VERSIONS = (KUBERNETES, "1.35.4")
 
+KUBELET_VERSIONS = KUBERNETES_VERSIONS
+"""A kubelet must not be newer than its API server."""
+
 _KUBERNETES_PROGRAMS = {
     name: f"k8s.io/kubernetes/cmd/{name}"
     for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
@@ -48,9 +51,7 @@ def _say_version(version: str) -> tuple[str, ...]:
 def kubernetes(version: str | None = None) -> Product:
     """Kubernetes at the version asked for, at $KUBERNETES, or at the default."""
     version = version or os.environ.get("KUBERNETES") or KUBERNETES
-    if version not in KUBERNETES_VERSIONS:
-        known = ", ".join(KUBERNETES_VERSIONS)
-        raise ValueError(f"Kubernetes {version} is not pinned here; known: {known}")
+    _refuse_unpinned("Kubernetes", version, KUBERNETES_VERSIONS)
     return Product(
         name="kubernetes",
         version=version,
@@ -61,6 +62,33 @@ def kubernetes(version: str | None = None) -> Product:
     )
 
 
+def kubelet(version: str) -> Product:
+    """The kubelet, apart from the other programs: what it needs more would have them built again."""
+    _refuse_unpinned("kubelet", version, KUBELET_VERSIONS)
+    return Product(
+        name="kubelet",
+        version=version,
+        module="k8s.io/kubernetes",
+        programs={"kubelet": "k8s.io/kubernetes/cmd/kubelet"},
+        link=_say_version(version),
+        minutes=5,
+    )
+
+
+def _refuse_unpinned(title: str, version: str, known: tuple[str, ...]) -> None:
+    if version not in known:
+        raise ValueError(f"{title} {version} is not pinned here; known: {', '.join(known)}")
+
+
+_CONTAINERD_MODULE = "github.com/containerd/containerd/v2"
+CONTAINERD = Product(
+    "containerd",
+    "2.4.2",
+    _CONTAINERD_MODULE,
+    {name: f"{_CONTAINERD_MODULE}/cmd/{name}" for name in ("containerd", "containerd-shim-runc-v2", "ctr")},
+    link=(f"-X {_CONTAINERD_MODULE}/version.Version=2.4.2",),
+)
+PAUSE = Product("pause", "1", "localcluster/pause", {"pause": "localcluster/pause"}, folder=MODULES / "pause")
 ETCD = Product("etcd", "3.6.13", "go.etcd.io/etcd/server/v3", {"etcd": "go.etcd.io/etcd/server/v3"})
 KWOK = Product("kwok", "0.8.0", "sigs.k8s.io/kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, minutes=2)
 DESCHEDULER = Product(

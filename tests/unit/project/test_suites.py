@@ -123,3 +123,27 @@ def test_the_rest_runs_after_a_red_suite(
     assert "one: RED" in (out := capsys.readouterr().out)
     assert "two: green" in out
     assert "3 passed, 1 failed" in out
+
+
+@pytest.mark.parametrize(
+    ("obstacle", "ci", "expression"),
+    [
+        (None, None, ""),
+        ("they need root", None, " and not real_nodes"),
+        ("they need root", "false", " and not real_nodes"),
+        ("they need root", "true", ""),  # where they have to run they fail, and say why
+    ],
+)
+def test_tests_of_real_nodes_are_left_out_where_they_cannot_run(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    obstacle: str | None,
+    ci: str | None,
+    expression: str,
+) -> None:
+    monkeypatch.setattr(suites.requirements, "find_obstacle", lambda: obstacle)
+    monkeypatch.delenv("CI", raising=False)
+    if ci:
+        monkeypatch.setenv("CI", ci)
+    assert suites.leave_out() == expression
+    assert capsys.readouterr().out.count("they need root") == bool(expression)

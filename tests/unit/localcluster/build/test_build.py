@@ -118,11 +118,14 @@ def test_a_build_without_go_says_which_go_is_needed(tiny: Product, monkeypatch: 
 def test_an_unknown_version_of_kubernetes_is_refused() -> None:
     with pytest.raises(ValueError, match=r"Kubernetes 1.12.0 is not pinned here; known: 1.36.3, 1.35.4"):
         products.kubernetes("1.12.0")
+    with pytest.raises(ValueError, match=r"kubelet 1.12.0 is not pinned here; known: 1.36.3, 1.35.4"):
+        products.kubelet("1.12.0")
 
 
 def test_a_pinned_product_names_its_module_and_version_in_go_mod() -> None:
-    pinned = [products.ETCD, products.KWOK, products.DESCHEDULER]
+    pinned = [products.ETCD, products.KWOK, products.DESCHEDULER, products.CONTAINERD]
     pinned += [products.kubernetes(version) for version in products.KUBERNETES_VERSIONS]
+    pinned += [products.kubelet(version) for version in products.KUBELET_VERSIONS]
     for product in pinned:
         required = f"{product.module} v{product.version}"
         assert required in (product.sources / "go.mod").read_text(), product.title

@@ -1,0 +1,1 @@
+"""Nodes with a real kubelet and containerd, each in Linux namespaces of its own."""

@@ -1,0 +1,41 @@
+"""What real nodes could change of this machine: kernel settings, mounts, links, cgroups, processes."""
+
+import subprocess
+from pathlib import Path
+
+from localcluster.host import processes
+from localcluster.realnodes import cgroups
+
+_SETTINGS = ("kernel", "vm", "net")
+_EVER_CHANGING = ("random", "ns_last_pid", "pty/nr", "conntrack_count", "sched_domain", "stat_refresh")
+
+
+def read_machine_state() -> dict[str, object]:
+    """What stays the same where real nodes come and go; what other running clusters have is left out."""
+    links = subprocess.run(["ip", "-o", "address"], capture_output=True, text=True, check=True).stdout
+    return {
+        "settings": _read_settings(),
+        "mounts": sorted(Path("/proc/self/mountinfo").read_text().splitlines()),
+        "links": sorted(line.split()[1] for line in links.splitlines()),
+        "cgroups": [group for group in cgroups.find("reberth-*") if not cgroups.list_processes(group)],
+        "namespaces": subprocess.run(["ip", "netns"], capture_output=True, text=True, check=True).stdout,
+    }
+
+
+def _read_settings() -> dict[str, str]:
+    files = (file for top in _SETTINGS for file in Path("/proc/sys", top).rglob("*") if file.is_file())
+    steady = (file for file in files if not any(name in str(file) for name in _EVER_CHANGING))
+    return {str(file): text for file in steady if (text := _read(file)) is not None}
+
+
+def _read(file: Path) -> str | None:
+    try:
+        return file.read_text()
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def find_left_of(folder: Path) -> list[object]:
+    """What is still there of a cluster that was taken down."""
+    left: list[object] = [*processes.find(folder), *cgroups.find_of(folder)]
+    return [*left, folder] if folder.exists() else left
