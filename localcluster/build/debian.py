@@ -19,11 +19,16 @@ def program(package: str, name: str) -> Path:
     on_path = shutil.which(name)
     if on_path:
         return Path(on_path)
+    return content(package) / "usr" / "bin" / name
+
+
+def content(package: str) -> Path:
+    """The folder into which the package is unpacked."""
     folder = download_cache.cache_folder() / "programs" / f"debian-{package}"
     with download_cache.locked(folder.with_suffix(".lock")):
         if not folder.is_dir():
             _unpack(package, folder)
-    return folder / "usr" / "bin" / name
+    return folder
 
 
 def _unpack(package: str, folder: Path) -> None:
@@ -32,11 +37,10 @@ def _unpack(package: str, folder: Path) -> None:
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
     try:
-        content = unfinished / "content"
-        _run(
-            ["dpkg-deb", "--extract", str(_download(package, unfinished)), str(content)], package, unfinished
-        )
-        content.rename(folder)
+        unpacked = unfinished / "content"
+        archive = str(_download(package, unfinished))
+        _run(["dpkg-deb", "--extract", archive, str(unpacked)], package, unfinished)
+        unpacked.rename(folder)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 

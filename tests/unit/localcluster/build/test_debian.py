@@ -11,9 +11,9 @@ from localcluster.build import debian
 APT = """#!/bin/sh
 echo "$@" >> {calls}
 case "$*" in
-  *Lists=*download*) touch tool_1.0_all.deb ;;
-  *download*) {download} ;;
-  *update*) {update} ;;
+  *Lists=*" download "*) touch tool_1.0_all.deb ;;
+  "download "*) {download} ;;
+  *" update") {update} ;;
 esac
 """
 DPKG = """#!/bin/sh
@@ -57,7 +57,7 @@ def test_a_program_on_path_is_used(calls: Path) -> None:
 
 def test_a_failed_download_is_one_line_and_leaves_no_folder(calls: Path) -> None:
     apt(calls, download="exit 100", update="echo 'E: no network' >&2; exit 100")
-    with pytest.raises(debian.NoPackage, match=r"tool cannot be had with .*update: E: no network"):
+    with pytest.raises(debian.NoPackage, match=r"tool cannot be downloaded with .*update: E: no network"):
         debian.program("tool", "tool")
     assert not [path for path in (calls.parent / "cache" / "programs").iterdir() if path.is_dir()]
 
@@ -66,7 +66,7 @@ def test_a_machine_without_apt_asks_for_a_manual_install(
     calls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(calls.parent / "bin"))
-    with pytest.raises(debian.NoPackage, match="apt-get is not here: install tool by hand"):
+    with pytest.raises(debian.NoPackage, match="apt-get is not installed: install tool yourself"):
         debian.program("tool", "tool")
 
 
