@@ -114,6 +114,15 @@ def node_amounts(allocatable: Quantities | None) -> Amounts:
     return _count(_read(allocatable))
 
 
+def cover(spec: PodSpec, reported: Iterable[Quantities]) -> bool:
+    """Tell whether the containers together request no less than each of these sums, whatever the version.
+
+    Raises QuantityError.
+    """
+    asked = _sum_parts(_read_parts(spec, _asked, _asked), {})
+    return all(amount <= asked.get(name, -1) for sums in reported for name, amount in _read(sums).items())
+
+
 def write_amount(resource: str, amount: int) -> str:
     """Format an amount for people: 1500 of cpu is "1500m", 2**31 of memory "2Gi"."""
     is_bytes = resource in {MEMORY, STORAGE} or resource.startswith(_HUGE_PAGES)

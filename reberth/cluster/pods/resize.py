@@ -1,13 +1,25 @@
 """The part of a pod's status that differs from its spec: an in-place resize in progress.
 
-The kubelet repeats the requests of every container in the status. While they equal the spec they add nothing,
-and replicas stay alike; where they differ, they decide how much the pod takes from its node.
+The kubelet repeats the requests of every container in the status, and their sum as those of the pod. While
+they equal the spec they add nothing, and replicas stay alike; where they differ, they decide how much the pod
+takes from its node. The sum of cpu is a reading of the cgroup, which loses some: a smaller one adds nothing.
 """
 
 from collections.abc import Iterable
 from operator import attrgetter
 
-from reberth.records import Container, ContainerStatus, Pod, PodCondition, PodStatus, Quantities, Resources
+from reberth.cluster.pods.requests import cover
+from reberth.records import (
+    Container,
+    ContainerStatus,
+    Pod,
+    PodCondition,
+    PodSpec,
+    PodStatus,
+    Quantities,
+    Resources,
+)
+from reberth.values.quantity import QuantityError
 
 _PENDING = "PodResizePending"
 _type_of = attrgetter("type")
@@ -21,7 +33,7 @@ def keep_differing(pod: Pod) -> PodStatus:
         pending is None
         and _repeat(status.container_statuses, spec.containers)
         and _repeat(status.init_container_statuses, spec.init_containers)
-        and _repeats(status.resources, status.allocated_resources, spec.resources)
+        and _repeats_whole(status, spec)
     ):
         return PodStatus(qos_class=status.qos_class)
     return PodStatus(
@@ -54,6 +66,22 @@ def _repeat(statuses: Iterable[ContainerStatus] | None, containers: Iterable[Con
         if not _repeats(actual, allocated, wanted):
             return False
     return True
+
+
+def _repeats_whole(status: PodStatus, spec: PodSpec) -> bool:
+    """A pod without pod-level requests has them in its status nevertheless: the sum of its containers'."""
+    actual, allocated = status.resources, status.allocated_resources
+    if _repeats(actual, allocated, spec.resources):
+        return True
+    if spec.resources is not None:
+        return False
+    only, *others = (*(spec.containers or ()), *(spec.init_containers or ())) or (None,)
+    if only and not others and _repeats(actual, allocated, only.resources):
+        return True  # of nearly all pods, and cheaper than to add up
+    try:
+        return cover(spec, [reported for reported in (_requests_of(actual), allocated) if reported])
+    except QuantityError:
+        return False  # kept, so that the field is named where it is read
 
 
 def _repeats(actual: Resources | None, allocated: Quantities | None, asked: Resources | None) -> bool:

@@ -62,6 +62,39 @@ def test_while_a_resize_waits_everything_counts() -> None:
     assert len(kept["container_statuses"]) == 1
 
 
+TWICE = {"cpu": "2", "memory": "2Gi"}
+SIDE = {"name": "side", "resources": {"requests": ASKED}}
+
+
+@pytest.mark.parametrize(
+    ("reported", "spec"),
+    [
+        (ASKED, {}),
+        ({"cpu": "790m", "memory": "1Gi"}, {}),  # a reading of the cgroup loses some
+        ({"cpu": "1000m", "memory": "1024Mi"}, {}),
+        (TWICE, {"containers": [{"name": "main", "resources": {"requests": ASKED}}, SIDE]}),
+        (ASKED, {"initContainers": [{"name": "init", "resources": {"requests": {"cpu": "500m"}}}]}),
+        (TWICE, {"initContainers": [{**SIDE, "restartPolicy": "Always"}]}),
+    ],
+)
+def test_the_sum_that_a_kubelet_reports_for_every_pod_adds_nothing(reported: Object, spec: Object) -> None:
+    whole = {"resources": {"requests": reported, "limits": TWICE}, "allocatedResources": reported}
+    assert keep({**running(resources={"requests": ASKED}, allocatedResources=ASKED), **whole}, **spec) == {}
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        {"resources": {"requests": MORE}, "allocatedResources": ASKED},
+        {"resources": {"requests": ASKED}, "allocatedResources": MORE},
+        {"resources": {"requests": {"example.com/toy": "0"}}},
+        {"resources": {"requests": {"cpu": "many"}}},
+    ],
+)
+def test_a_sum_that_is_more_than_the_containers_request_is_kept(whole: Object) -> None:
+    assert set(keep(whole)) >= {"resources"}
+
+
 def test_pod_level_resources_are_compared_too() -> None:
     whole = {"resources": {"requests": {"cpu": "1"}}, "allocatedResources": {"cpu": "1"}}
     assert keep(whole, resources={"requests": {"cpu": "1"}}) == {}
