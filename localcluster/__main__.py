@@ -1,4 +1,4 @@
-"""python -m localcluster up|down|status|node|env|kubeconfig|build|forward."""
+"""python -m localcluster up|down|status|node|record|env|kubeconfig|build|forward."""
 
 import argparse
 import asyncio
@@ -14,6 +14,7 @@ from localcluster.errors import LocalClusterError
 from localcluster.host import processes
 from localcluster.load_balancer import LoadBalancer
 from localcluster.realnodes import programs, real_node, real_nodes
+from localcluster.recorder import recording
 
 _DEFAULT_NAME = "reberth"
 _LAST_PORT = 65535
@@ -80,6 +81,10 @@ def _parser() -> argparse.ArgumentParser:
     node = _command(commands, "node", _node, "do to a real node what happens to nodes")
     node.add_argument("action", choices=real_node.ACTIONS)
     node.add_argument("node", metavar="NODE", help="such as real-1")
+    record = _command(
+        commands, "record", _record, "record every change of pods, nodes and Events until stopped"
+    )
+    record.add_argument("file", type=Path, metavar="FILE", help="written at the end, as JSON lines")
     forward = commands.add_parser(
         "forward", help="forward connections to several servers in turn, as a Service does"
     )
@@ -216,6 +221,16 @@ async def _node(arguments: argparse.Namespace) -> None:
     )()
     if done is not None:
         await done
+
+
+async def _record(arguments: argparse.Namespace) -> None:
+    async with recording(state_dir.load(arguments.name)) as recorder:
+        _say(f"{arguments.name}: recording; stop with Ctrl-C")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            recorder.write(arguments.file)
+            _say(f"{arguments.name}: {len(recorder.changes)} changes are in {arguments.file}")
 
 
 async def _env(arguments: argparse.Namespace) -> None:

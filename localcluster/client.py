@@ -1,9 +1,10 @@
 """A plain JSON client of the API server, to set up clusters and inspect them."""
 
 import asyncio
+import json
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
@@ -139,6 +140,20 @@ class Client:
             raise LocalClusterError(
                 f"{path} did not reach the expected state within {seconds:g} s; last seen: {seen}"
             ) from error
+
+    async def watch(self, path: str, version: str) -> AsyncIterator[Object]:
+        """The events of a watch from a resourceVersion on, until the server ends it."""
+        if self._session is None:
+            raise RuntimeError("the client is not open")
+        query, never = f"watch=1&resourceVersion={version}", aiohttp.ClientTimeout(total=None)
+        async with self._session.get(f"{path}?{query}", timeout=never) as answer:
+            if answer.status >= 300:
+                raise Refused(f"WATCH {path}", answer.status, await answer.text())
+            rest = b""
+            async for chunk in answer.content.iter_any():
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    yield json.loads(line)
 
     async def _get_or_none(self, path: str) -> Any:
         try:

@@ -13,6 +13,9 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from localcluster.build import download_cache
 from localcluster.components import Design
@@ -20,7 +23,7 @@ from localcluster.errors import LocalClusterError
 from localcluster.host import processes
 from localcluster.realnodes import cgroups, links
 from localcluster.realnodes.node_files import folder_of
-from localcluster.realnodes.node_plan import SERVICES, NodePlan, read_plan
+from localcluster.realnodes.node_plan import KUBELET, SERVICES, NodePlan, read_plan
 
 NETWORK = "real-network"
 ACTIONS = ("kill", "start", "reboot", "freeze", "thaw", "cut-off", "reconnect", "press", "relieve")
@@ -73,6 +76,12 @@ class RealNode:
     async def reboot(self) -> None:
         await self.kill()
         await self.start()
+
+    async def configure(self, **fields: Any) -> None:
+        """Start its kubelet again with these fields of the KubeletConfiguration; the pods run on."""
+        file = self.plan.path("kubelet.yaml")
+        file.write_text(yaml.safe_dump({**yaml.safe_load(file.read_text()), **fields}))
+        await processes.kill(self.service(KUBELET))
 
     def freeze(self) -> None:
         """Stop every process in it, pods too; its network stays."""
