@@ -7,6 +7,7 @@ Annotations choose another life:
     localcluster.reberth.dev/life: never-ready      pod: runs, but is never Ready
     localcluster.reberth.dev/life: crash-loop       pod: its containers end with code 1, again and again
     localcluster.reberth.dev/life: oom-killed       pod: likewise, killed for their memory
+    localcluster.reberth.dev/life: faithful         pod: as a kubelet would write it; see `faithful`
     localcluster.reberth.dev/starts-after: 5s       pod: takes that long to start
     localcluster.reberth.dev/restarts-every: 2s     pod in a loop: time between two ends (default 10s)
     localcluster.reberth.dev/runs-for: 3s           pod of a Job: completes after that time (default at once)
@@ -16,12 +17,24 @@ from typing import Any
 
 import yaml
 
-PREFIX = "localcluster.reberth.dev/"
+from localcluster.kwok import faithful
+from localcluster.kwok.stage import (
+    DELETED,
+    LIFE,
+    PHASE,
+    PREFIX,
+    absent,
+    among,
+    annotation,
+    not_among,
+    present,
+    stage,
+)
+
 LEASE_SECONDS = 40
 _PARALLEL = 16
 
 _READY_ANNOTATION = f'.metadata.annotations["{PREFIX}ready"]'
-_LIFE = f'.metadata.annotations["{PREFIX}life"]'
 _ENDS = {"crash-loop": ("Error", 1), "oom-killed": ("OOMKilled", 137)}
 _NEVER_READY = "never-ready"
 
@@ -86,91 +99,53 @@ def configuration() -> str:
 
 def _stages() -> list[dict[str, Any]]:
     """First match of equals: the selectors are made so that at most one fits."""
-    alive = _absent(".metadata.deletionTimestamp")
-    pending = [alive, _in(".status.phase", "Pending")]
-    running = [alive, _in(".status.phase", "Running")]
-    owned_by_job = _in(".metadata.ownerReferences.[].kind", "Job")
-    start = {"durationFrom": _annotation("starts-after")}
-    again = {"durationMilliseconds": 10_000, "durationFrom": _annotation("restarts-every")}
+    pending = [absent(DELETED), among(PHASE, "Pending")]
+    running = [absent(DELETED), among(PHASE, "Running")]
+    owned_by_job = among(".metadata.ownerReferences.[].kind", "Job")
+    start = {"durationFrom": annotation("starts-after")}
+    again = {"durationMilliseconds": 10_000, "durationFrom": annotation("restarts-every")}
     return [
-        _stage("node-becomes-ready", "Node", _unready_nodes(), status=_NODE_STATUS),
-        _stage(
+        stage("node-becomes-ready", "Node", _unready_nodes(), status=_NODE_STATUS),
+        stage(
             "pod-starts",
             "Pod",
-            [*pending, _not_in(_LIFE, _NEVER_READY)],
+            [*pending, not_among(LIFE, _NEVER_READY, *faithful.LIVES)],
             status=_started(ready=True),
             delay=start,
         ),
-        _stage(
+        stage(
             "pod-hangs",
             "Pod",
-            [*pending, _in(_LIFE, _NEVER_READY)],
+            [*pending, among(LIFE, _NEVER_READY)],
             status=_started(ready=False),
             delay=start,
         ),
         *(
-            _stage(
-                f"pod-{life}", "Pod", [*running, _in(_LIFE, life)], status=_ended(reason, code), delay=again
+            stage(
+                f"pod-{life}", "Pod", [*running, among(LIFE, life)], status=_ended(reason, code), delay=again
             )
             for life, (reason, code) in _ENDS.items()
         ),
-        _stage(
+        stage(
             "pod-completes",
             "Pod",
-            [*running, owned_by_job, _not_in(_LIFE, _NEVER_READY, *_ENDS)],
+            [*running, owned_by_job, not_among(LIFE, _NEVER_READY, *_ENDS, *faithful.LIVES)],
             status=_completed(),
-            delay={"durationFrom": _annotation("runs-for")},
+            delay={"durationFrom": annotation("runs-for")},
         ),
-        _stage(
+        stage(
             "pod-goes",
             "Pod",
-            [{"key": ".metadata.deletionTimestamp", "operator": "Exists"}, _absent(".metadata.finalizers")],
-            delay={"durationFrom": {"expressionFrom": ".metadata.deletionTimestamp"}},
+            [present(DELETED), absent(".metadata.finalizers"), not_among(LIFE, *faithful.LIVES)],
+            delay={"durationFrom": {"expressionFrom": DELETED}},
         ),
+        *faithful.stages(),
     ]
-
-
-def _stage(
-    name: str,
-    kind: str,
-    selector: list[Any],
-    *,
-    status: str | None = None,
-    delay: dict[str, Any] | None = None,
-) -> dict[str, Any]:
-    """A stage of kwok; without a new status it deletes."""
-    return {
-        "apiVersion": "kwok.x-k8s.io/v1alpha1",
-        "kind": "Stage",
-        "metadata": {"name": name},
-        "spec": {
-            "resourceRef": {"apiGroup": "v1", "kind": kind},
-            "selector": {"matchExpressions": selector},
-            "next": {"statusTemplate": status} if status else {"delete": True},
-        }
-        | ({"delay": delay} if delay else {}),
-    }
 
 
 def _unready_nodes() -> list[dict[str, Any]]:
     ready = '.status.conditions.[] | select(.type == "Ready") | .status'
-    return [_not_in(ready, "True"), _not_in(_READY_ANNOTATION, "false")]
-
-
-def _in(key: str, *values: str) -> dict[str, Any]:
-    return {"key": key, "operator": "In", "values": list(values)}
-
-
-def _not_in(key: str, *values: str) -> dict[str, Any]:
-    return {"key": key, "operator": "NotIn", "values": list(values)}
-
-
-def _absent(key: str) -> dict[str, Any]:
-    return {"key": key, "operator": "DoesNotExist"}
-
-
-def _annotation(name: str) -> dict[str, str]:
-    return {"expressionFrom": f'.metadata.annotations["{PREFIX}{name}"]'}
+    return [not_among(ready, "True"), not_among(_READY_ANNOTATION, "false")]
 
 
 def _conditions(*, ready: bool) -> str:
