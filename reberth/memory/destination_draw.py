@@ -3,8 +3,9 @@
 Replicas are alike: it is neither possible nor necessary to know which pod is "the replacement". So the open
 moves of a controller are sorted by the time they were planned, its unbound pods by their place in the
 scheduler's queue, and the n-th pod is drawn by the n-th move. A move leaves the queue when a pod that may be
-its replacement is bound. If there are more pods than moves, nothing draws the rest. The result depends only
-on the objects: every reader that has seen the same objects gets the same result.
+its replacement is bound, and returns to it if that pod fails or is deleted. If there are more pods than
+moves, nothing draws the rest. The result depends only on the objects: every reader that has seen the same
+objects gets the same result.
 
 Unbound pods are sorted in the order in which kube-scheduler takes them from its queue: by the version at
 which each was created or last failed. In another order, the first pod that the scheduler asks about could be
@@ -19,7 +20,7 @@ from typing import NamedTuple
 from reberth.cluster.rows import PodRow
 from reberth.memory.backoff import instant
 from reberth.memory.history import is_expired
-from reberth.memory.replacements import earliest_birth, may_replace
+from reberth.memory.replacements import earliest_birth, is_alive, may_replace
 from reberth.records import ObjectMeta, OpenMove, Phase
 
 UNSTORED = math.inf
@@ -39,7 +40,8 @@ class Replica(NamedTuple):
 def replica_of(row: PodRow) -> Replica:
     """Make the replica of a cached pod."""
     waiting = row.node is None and not (row.is_terminating or row.is_finished)
-    return Replica(row.created, row.uid, row.version, bound=row.node is not None, waiting=waiting)
+    bound = row.node is not None and is_alive(row)
+    return Replica(row.created, row.uid, row.version, bound=bound, waiting=waiting)
 
 
 def asking_replica(pod: ObjectMeta) -> Replica:

@@ -30,6 +30,14 @@ def list_known(pods: Iterable[PodRow], controller: str, *, now: float) -> tuple[
     return tuple(sorted(pod.uid for pod in youngest))
 
 
+def is_alive(pod: PodRow) -> bool:
+    """Tell whether a pod can still be a replacement: its controller makes another one for any other pod.
+
+    A kubelet may reject a pod that the scheduler has bound to its node, or evict it: it stays there, Failed.
+    """
+    return not pod.is_terminating and pod.phase != "Failed"
+
+
 def may_replace(move: OpenMove, uid: str, created: float) -> bool:
     """Tell whether a pod of the move's controller may be its replacement."""
     if uid == move.pod_uid or uid in (move.known_pods or ()):

@@ -14,7 +14,7 @@ from reberth.cluster.node_lifecycle import judge_node
 from reberth.cluster.rows import PodRow
 from reberth.memory.backoff import instant
 from reberth.memory.history import Ending, end_readiness, is_evicted
-from reberth.memory.replacements import may_replace
+from reberth.memory.replacements import is_alive, may_replace
 from reberth.records import (
     Node,
     OpenMove,
@@ -89,7 +89,7 @@ def find_replacement(move: OpenMove, others: Iterable[OpenMove], pods: Iterable[
     `others` are open moves of the same controller. Those planned earlier choose first: otherwise two moves
     would report the same pod as their replacement.
     """
-    free = sorted(filter(_is_alive, pods), key=_landed_first)
+    free = sorted(filter(is_alive, pods), key=_landed_first)
     alive = {pod.uid for pod in free}
     earlier = [
         one for one in others if is_evicted(one, alive.__contains__) and _plan_order(one) < _plan_order(move)
@@ -141,7 +141,7 @@ def judge_landing(
 def _judge_absence(move: OpenMove, sighting: ControllerState, *, is_over: bool) -> Ending | None:
     """No replacement will come if the controller is deleted, or already has all its replicas without one."""
     wanted = sighting.replicas
-    living = [pod for pod in sighting.pods if _is_alive(pod) and pod.uid != move.pod_uid]
+    living = [pod for pod in sighting.pods if is_alive(pod) and pod.uid != move.pod_uid]
     if sighting.is_gone or (wanted is not None and len(living) >= wanted):
         return Ending(Outcome.GONE)
     return Ending(Outcome.PENDING) if is_over else None
@@ -175,10 +175,6 @@ def _time_to_ready(move: OpenMove, replacement: PodRow) -> float | None:
 
 def _controller_uid(pod: PodRow) -> str:
     return pod.template.controller.uid if pod.template.controller else ""
-
-
-def _is_alive(pod: PodRow) -> bool:
-    return not pod.is_terminating and pod.phase != "Failed"
 
 
 def _has_arrived(pod: PodRow) -> bool:

@@ -7,10 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reberth.memory.destination_draw import Replica, asking_replica, draw, list_untaken
+from reberth.cluster.rows import make_pod_row
+from reberth.cluster.templates import Templates
+from reberth.memory.destination_draw import Replica, asking_replica, draw, list_untaken, replica_of
 from reberth.memory.replacements import MARGIN
 from reberth.records import ObjectMeta, OpenMove, Phase
 from reberth.values.timestamp import write_time
+from tests.support import builders
+from tests.support.builders import Object
+from tests.support.cluster.strategies import pod_record
 from tests.support.memory.objects import NOW, move
 
 ASKED = Replica(NOW + 10, "asked", waiting=True)
@@ -147,6 +152,22 @@ def test_what_one_move_knew_may_have_replaced_the_pod_of_an_earlier_one() -> Non
 
 def test_the_moved_pod_does_not_replace_itself() -> None:
     assert drawn_by([move("m1", pod_uid="victim")], [bound("victim", at=0)]) == "m1"
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"phase": "Running"}, None),
+        ({"phase": "Pending"}, None),
+        ({"phase": "Succeeded"}, None),
+        ({"phase": "Failed"}, "m1"),  # the kubelet rejected or evicted it: its controller makes another one
+        ({"phase": "Running", "deleted": write_time(NOW + 20)}, "m1"),
+    ],
+)
+def test_a_bound_pod_takes_a_move_only_while_it_lives(fields: Object, expected: str | None) -> None:
+    made = builders.pod("new", node="n1", uid="new", created=write_time(NOW + 5), **fields)
+    row = make_pod_row(pod_record(made), Templates(version=(1, 36)))
+    assert drawn_by([M1], [replica_of(row)]) == expected
 
 
 def test_the_cached_state_of_the_incoming_pod_does_not_count() -> None:
