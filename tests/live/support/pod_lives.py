@@ -3,12 +3,12 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from localcluster.recorder import Change
+from tests.support.repository import ROOT
 
-RECORDINGS = Path(__file__).with_name("kubelet_recordings.jsonl")
+RECORDINGS = ROOT / "tests/support/kubelet_recordings.jsonl"
 """Statuses that kubelet 1.36.3 with containerd 2.4.2 wrote, without what only that machine has."""
 
 # What differs from one pod or one machine to another.
