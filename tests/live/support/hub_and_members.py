@@ -81,17 +81,18 @@ def _settings(port: int, namespace: str, **more: Any) -> Object:
 
 @contextlib.asynccontextmanager
 async def federated(
-    prefix: str, names: Sequence[str] = MEMBERS, *, without: Sequence[str] = _ALONE
+    prefix: str, names: Sequence[str] = MEMBERS, *, without: Sequence[str] = _ALONE, real: int = 0
 ) -> AsyncIterator[Place]:
     """API servers on one etcd, the members known to the hub; nothing works on them yet.
 
-    Members are API servers alone, or whatever is not left out of them.
+    Members are API servers alone, or whatever is not left out of them, with so many real nodes.
     """
     async with contextlib.AsyncExitStack() as stack:
         hub = await stack.enter_async_context(running(f"{prefix}-hub", without=_ALONE))
         client = await stack.enter_async_context(hub.client())
         await manifests.apply(client, FOLDER)  # they go with the cluster: finalizers may keep their objects
-        shares = (running(f"{prefix}-{name}", without=without, shares_etcd_of=hub) for name in names)
+        options: dict[str, Any] = {"without": without, "shares_etcd_of": hub, "real": real}
+        shares = (running(f"{prefix}-{name}", **options) for name in names)
         started = await _enter_all(stack, shares)
         clusters = dict(zip(names, started, strict=True))
         members = {
