@@ -40,7 +40,10 @@ def _daemon_set(found: Object, status: Object) -> bool:
     return _is_current(found, status) and updated >= wanted and available >= updated
 
 
-def _pod(_: Object, status: Object) -> bool:
+def _pod(found: Object, status: Object) -> bool:
+    """A kubelet keeps a deleted pod Ready to its end, and may call it Succeeded then."""
+    if (found.get("metadata") or {}).get("deletionTimestamp"):
+        return False
     if status.get("phase") == "Succeeded":
         return True
     conditions = list_at(status, "conditions")

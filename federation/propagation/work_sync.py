@@ -314,5 +314,9 @@ def _describe(ordinal: int, key: Key, plural: str, found: ResourceTemplate) -> O
     described = {"identifier": {name: value for name, value in identifier.items() if value != ""}}
     if isinstance(status, dict) and _can_be_told(found):
         described["status"] = {**status, **_tell_generations(group, found)}
-    shown = {"metadata": {"generation": found.metadata.generation}, **read_parts(found), "status": status}
+    metadata = {
+        "generation": found.metadata.generation,
+        "deletionTimestamp": found.metadata.deletion_timestamp,
+    }
+    shown = {"metadata": metadata, **read_parts(found), "status": status}
     return {**described, "health": find_health(key.api_version, key.kind, shown)}

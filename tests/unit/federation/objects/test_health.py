@@ -65,3 +65,9 @@ def test_a_copy_is_judged_by_the_rule_of_its_kind(kind: str, spec: Any, status: 
 
 def test_a_kind_of_the_same_name_in_another_group_has_rules_of_its_own() -> None:
     assert find_health("serving.example.com/v1", "Service", {"spec": {"type": "LoadBalancer"}}) == "Healthy"
+
+
+@pytest.mark.parametrize("status", [READY, {"phase": "Succeeded"}])
+def test_a_pod_that_is_being_deleted_is_not_healthy_although_it_is_ready_to_its_end(status: Any) -> None:
+    metadata = {"generation": 2, "deletionTimestamp": "2026-11-19T05:00:00Z"}
+    assert find_health("v1", "Pod", {"metadata": metadata, "status": status}) == "Unhealthy"

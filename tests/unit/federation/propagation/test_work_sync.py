@@ -162,6 +162,17 @@ def test_the_generation_annotation_of_a_copy_is_reported() -> None:
     }
 
 
+def test_a_pod_that_is_being_deleted_in_its_member_is_reported_as_unhealthy() -> None:
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    for deleted, health in ((None, "Healthy"), ("2026-11-19T05:00:00Z", "Unhealthy")):
+        metadata = {"name": "web", "deletionTimestamp": deleted}
+        there = as_template({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": status})
+        key = Key("v1", "Pod", "default", "web")
+        change = change_work_status(made(), [ManifestOutcome(key, "pods", there, None)], now=NOW)
+        assert change is not None
+        assert change["status"]["manifestStatuses"][0]["health"] == health
+
+
 def test_a_status_is_written_once() -> None:
     there = found(made(), replicas=2, updatedReplicas=2, availableReplicas=2, observedGeneration=4)
     change = change_work_status(made(), [ManifestOutcome(WEB, "deployments", there, None)], now=NOW)
