@@ -53,6 +53,7 @@ _REJECTION = (
 )
 _EVICTION = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. "
 _UNREADY = "ContainersNotReady"
+_HOST = "192.0.2.254"  # kwok's nodes have no addresses
 _HEAD = "{{ $now := Now }}\n"
 
 
@@ -139,8 +140,8 @@ def _created() -> str:
     return f"""{_HEAD}
 observedGeneration: {{{{ or .metadata.generation 1 }}}}
 startTime: {{{{ $now | Quote }}}}
-hostIP: {{{{ NodeIPWith .spec.nodeName | Quote }}}}
-hostIPs: [{{ip: {{{{ NodeIPWith .spec.nodeName | Quote }}}}}}]
+hostIP: {_HOST}
+hostIPs: [{{ip: {_HOST}}}]
 conditions:
 {_condition("PodReadyToStartContainers", status=False)}
 {_condition("Initialized")}

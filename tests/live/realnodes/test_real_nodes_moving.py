@@ -132,7 +132,8 @@ async def test_a_source_that_is_cut_off_in_the_middle_of_a_move(real: Cluster) -
 async def assert_moved(workload: Workload, report: object) -> None:
     assert isinstance(report, MoveReport), report
     assert report.ending.landed_on == TARGET
-    assert report.ending.outcome in {"Same", "Better"}, report
+    assert report.ending.outcome in {"Same", "Better", "Unknown"}, report  # nothing forecasts here
+    assert report.ending.time_to_ready is not None
     (past,) = (await workload.history())["past"]
     assert past["landedOn"] == TARGET
     assert (await workload.debits())[past["id"]] == "Spent"
