@@ -38,11 +38,11 @@ def describe_changes(changes: Iterable[Change]) -> list[State]:
     ]
 
 
-def merge_repeats(states: Iterable[State]) -> list[State]:
-    """Leave out states that say no more than the one before."""
+def merge_repeats(states: Iterable[State], *, but_for: str = "") -> list[State]:
+    """Leave out states that say no more than the one before, but for one field."""
     merged: list[State] = []
     for state in states:
-        if not merged or merged[-1] != state:
+        if not merged or merged[-1] | {but_for: None} != state | {but_for: None}:
             merged.append(state)
     return merged
 
