@@ -63,18 +63,23 @@ class Evictor:
         return None if pod is None or self._context.is_budgeted(pod) else pod
 
     async def _evict_version(self, state: MoveState, pod: Pod) -> MoveState | None:
-        """Evict the pod if it still is as it is cached; None: the newest one has to be looked at.
-
-        Until the eviction is sent, a refusal may be about what has changed: then None, too.
-        """
-        if self._refuse_lost(state) or await self._validator.refuse(state.entry, pod, resumed=False):
-            return None
+        """Evict the pod if it still is as it is cached; None: the newest one has to be looked at."""
+        refused = self._refuse_lost(state) or await self._validator.refuse(state.entry, pod, resumed=False)
+        if refused:
+            return await self._confirm(state, pod, refused)
         answer = await self._ask(state, version=pod.metadata.resource_version)
         if answer is UncertainAnswer.PODS_STATE:
             return None
         left = await self._conclude(take_sighting(state, pod, now=self._context.clock()), answer)
         # A debit is returned only for a pod that was seen alive.
         return await self._sight_again(left) if left.refused and left.pod is PodState.ALIVE else left
+
+    async def _confirm(self, state: MoveState, pod: Pod, refused: Refused) -> MoveState | None:
+        """Refuse the move if the pod still is as it was validated; None: it is not."""
+        newest = await self._read_pod(state)
+        if newest is None or newest.metadata.resource_version != pod.metadata.resource_version:
+            return None
+        return replace(take_sighting(state, newest, now=self._context.clock()), refused=refused)
 
     async def _evict_newest(self, state: MoveState, refused: Refused | None) -> MoveState:
         look = self._context.read_pod if state.resumed else self._context.look_at_pod
