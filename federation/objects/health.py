@@ -42,7 +42,7 @@ def _daemon_set(found: Object, status: Object) -> bool:
 
 def _pod(found: Object, status: Object) -> bool:
     """A kubelet keeps a deleted pod Ready to its end, and may call it Succeeded then."""
-    if (found.get("metadata") or {}).get("deletionTimestamp"):
+    if at(found, "metadata", "deletionTimestamp"):
         return False
     if status.get("phase") == "Succeeded":
         return True

@@ -57,7 +57,7 @@ _DEMANDED = {
 }
 
 
-_HOST_NAME = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)*")
+_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _LONGEST = 253
 _IP_MODES = ("VIP", "Proxy")
 _MOST_ADDRESSES = 64
@@ -148,7 +148,7 @@ def _balance(copies: Copies) -> Object:
 def _show_address(cluster: str, found: object, ranges: Sequence[Network]) -> Object:
     """Show only what the API server takes: it refuses a status with one address that it does not."""
     hostname = text_at(found, "hostname")
-    is_sound = len(hostname) <= _LONGEST and _HOST_NAME.fullmatch(hostname)
+    is_sound = len(hostname) <= _LONGEST and all(map(_LABEL.fullmatch, hostname.split(".")))
     named: Object = {"hostname": hostname if is_sound else cluster}
     if not _is_within(at(found, "ip"), ranges):
         return named

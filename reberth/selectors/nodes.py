@@ -88,7 +88,7 @@ def compile_node_preferences(spec: PodSpec) -> NodePreferences:
 
 
 def _compile_rule(pairs: Pairs, selector: NodeSelector | None) -> NodeRule:
-    is_large = len(pairs) + _count(selector.node_selector_terms if selector else ()) > MOST_REMEMBERED
+    is_large = len(pairs) + _count_parts(selector.node_selector_terms if selector else ()) > MOST_REMEMBERED
     return _compile_large_rule(pairs, selector) if is_large else _compile_small_rule(pairs, selector)
 
 
@@ -105,7 +105,7 @@ _compile_large_rule = lru_cache(maxsize=LARGE_ONES)(_compile_rule_anew)
 
 def compile_preferences(preferred: tuple[PreferredSchedulingTerm, ...]) -> NodePreferences:
     """Compile preferred terms that do not come from a pod. Raises SelectorError."""
-    is_large = _count(each.preference for each in preferred) > MOST_REMEMBERED
+    is_large = _count_parts(each.preference for each in preferred) > MOST_REMEMBERED
     return _compile_large_preferences(preferred) if is_large else _compile_small_preferences(preferred)
 
 
@@ -119,7 +119,7 @@ _compile_small_preferences = lru_cache(maxsize=2**14)(_compile_preferences_anew)
 _compile_large_preferences = lru_cache(maxsize=LARGE_ONES)(_compile_preferences_anew)
 
 
-def _count(terms: Iterable[NodeSelectorTerm] | None) -> int:
+def _count_parts(terms: Iterable[NodeSelectorTerm] | None) -> int:
     return sum(
         1 + count_values(each.match_expressions or ()) + count_values(each.match_fields or ())
         for each in terms or ()

@@ -34,6 +34,7 @@ UNITLESS = (
         "_disruptions",
         "_refusals",
     ),
+    *("_under_way", "_clusters", "_ready_copy", "_running"),
     *("_on", "_awaiting_restart", "_paused", "_leading", "_applying", "_mode"),
 )
 
