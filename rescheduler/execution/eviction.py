@@ -56,7 +56,9 @@ class Evictor:
         refused = await self._refuse_unseen(state)
         pod = None if refused or state.resumed else self._find_unbudgeted(state)
         left = await self._evict_version(state, pod) if pod else None
-        return left or await self._evict_newest(state, refused)
+        # What the cache says was not true, or is not of this process: it is not believed a second time.
+        is_doubted = pod is not None or state.resumed
+        return left or await self._evict_newest(state, refused, is_doubted=is_doubted)
 
     def _find_unbudgeted(self, state: MoveState) -> Pod | None:
         pod = self._context.find_pod(self._handle.namespace, state.entry.pod)
@@ -81,8 +83,10 @@ class Evictor:
             return None
         return replace(take_sighting(state, newest, now=self._context.clock()), refused=refused)
 
-    async def _evict_newest(self, state: MoveState, refused: Refused | None) -> MoveState:
-        look = self._context.read_pod if state.resumed else self._context.look_at_pod
+    async def _evict_newest(
+        self, state: MoveState, refused: Refused | None, *, is_doubted: bool
+    ) -> MoveState:
+        look = self._context.read_pod if is_doubted else self._context.look_at_pod
         pod = await look(self._handle.namespace, state.entry.pod)
         state = take_sighting(state, pod, now=self._context.clock())
         if pod is None or state.pod != PodState.ALIVE:

@@ -69,8 +69,9 @@ def begin(answer: str) -> tuple[World, Mapping[int, ApiError]]:
     return world, {**ANSWERS, **ANSWERS_AFTER_A_DRY_RUN}[answer]
 
 
-async def order_and_move(api: FakeApi) -> MoveReport:
+async def order_and_move(api: FakeApi, *, age: float = 60.0) -> MoveReport:
     context = make_context(api.world, api)
+    cast("FakeMirror", context.mirror).age = age
     order = await compose_order(context, "shop", "web-1", to=("n2", "n3"), reason="why not")
     assert isinstance(order, MoveOrder)
     executor = Executor(context)
@@ -245,9 +246,10 @@ class ChangedPod(FakeApi):
 
 
 @pytest.mark.looptime
-async def test_a_pod_that_has_changed_is_read_and_validated_again() -> None:
+@pytest.mark.parametrize("age", [0.5, 60.0])
+async def test_a_pod_that_has_changed_is_read_and_validated_again(age: float) -> None:
     api = ChangedPod(World(), reason="a change that is nothing to us")
-    report = await order_and_move(api)
+    report = await order_and_move(api, age=age)
     assert report.refused is None
     assert len(api.world.evictions) == 1
     first, second = api.versions
@@ -257,9 +259,11 @@ async def test_a_pod_that_has_changed_is_read_and_validated_again() -> None:
 
 
 @pytest.mark.looptime
-async def test_a_pod_that_has_changed_so_that_it_must_not_be_moved_is_not_evicted() -> None:
+@pytest.mark.parametrize("age", [0.5, 60.0])
+async def test_a_pod_that_has_changed_so_that_it_must_not_be_moved_is_not_evicted(age: float) -> None:
+    """However young the cache is: the API server has just said that it lacks something."""
     api = ChangedPod(World(), phase="Succeeded")
-    report = await order_and_move(api)
+    report = await order_and_move(api, age=age)
     assert report.refused is not None
     assert report.refused.rule == "Finished"
     assert len(api.versions) == 1
