@@ -18,6 +18,7 @@ from reberth.cluster.snapshot import Snapshot
 from reberth.forecast.replacement.refusals import cannot_forecast
 from reberth.forecast.replacement.revisions import find_next_revision
 from reberth.records import (
+    ObjectMeta,
     PodTemplate,
     TemplatedOwner,
     TemplatedReplicationController,
@@ -31,7 +32,9 @@ _KINDS: dict[tuple[str, str], Kind[Any, Any]] = {
 }
 # Their pods are never moved: a forecast of one asks where a pod like it would land.
 _COPIED = {("", "Node"), ("apps", "DaemonSet"), ("batch", "Job")}
-_TEMPLATE_HASH = "pod-template-hash"
+_TEMPLATE_HASHES = frozenset({"pod-template-hash", "rollouts-pod-template-hash"})
+# What makes a new ReplicaSet or ReplicationController for every change of its own template.
+_MAKES_ANEW = {("apps", "Deployment"), ("argoproj.io", "Rollout"), ("apps.openshift.io", "DeploymentConfig")}
 
 
 class Origin(NamedTuple):
@@ -109,11 +112,15 @@ def _find_template(
     template = owner.spec.template
     if not bytes(template):
         return None
-    if isinstance(owner, TemplatedReplicationController):
-        return Origin(template, owners, is_fixed=False)
-    if controller.kind != STATEFUL_SET.name:
-        return Origin(template, owners, is_fixed=_TEMPLATE_HASH in (owner.metadata.labels or {}))
+    if isinstance(owner, TemplatedReplicationController) or controller.kind != STATEFUL_SET.name:
+        return Origin(template, owners, is_fixed=_is_fixed(owner.metadata, above))
     return _find_revision(snapshot, row, owner, Origin(template, owners, claims=_name_claims(owner)))
+
+
+def _is_fixed(owner: ObjectMeta, above: WorkloadIdentity | None) -> bool:
+    """Tell whether its template stays as it is, since another object makes owners like it."""
+    is_above = above is not None and (group_of(above.api_version), above.kind) in _MAKES_ANEW
+    return is_above or not _TEMPLATE_HASHES.isdisjoint(owner.labels or ())
 
 
 def _find_revision(

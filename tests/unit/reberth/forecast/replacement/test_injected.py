@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from reberth.forecast.replacement.refusals import CANNOT_FORECAST
-from tests.support.builders import Object, container
+from tests.support.builders import Object, container, owner
 from tests.support.forecast.replicas import (
     DEFAULT_TOLERATIONS,
     HASH,
@@ -125,6 +125,34 @@ def test_nothing_is_learnt_from_a_template_that_may_have_been_edited() -> None:
     )
     controller = replica_owner("ReplicationController", containers=[MAIN])
     assert refused_of(controller, replica(kind="ReplicationController", containers=[MAIN, PROXY]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "above", "labels"),
+    [
+        ("ReplicaSet", None, {"rollouts-pod-template-hash": "5d8f7c"}),
+        ("ReplicaSet", owner("Rollout", "web", api_version="argoproj.io/v1alpha1"), {}),
+        ("ReplicaSet", owner("Deployment", "web"), {}),
+        (
+            "ReplicationController",
+            owner("DeploymentConfig", "web", api_version="apps.openshift.io/v1"),
+            {},
+        ),
+    ],
+)
+def test_a_template_that_another_object_makes_anew_is_not_edited(
+    kind: str, above: Object | None, labels: Object
+) -> None:
+    made = replica_owner(kind, containers=[MAIN], labels={**LABELS, **labels})
+    made["metadata"] |= {"labels": {**LABELS, **labels}, "ownerReferences": [above] if above else []}
+    shown = replica(kind=kind, containers=[MAIN, PROXY], labels={**LABELS, **labels})
+    assert made_of(made, shown).learnt == ("container proxy",)
+
+
+def test_what_an_unknown_owner_makes_may_be_edited() -> None:
+    made = replica_owner(containers=[MAIN], standalone=True)
+    made["metadata"]["ownerReferences"] = [owner("Rollout", "web", api_version="example.com/v1")]
+    assert refused_of(made, replica(containers=[MAIN, PROXY])).rule == CANNOT_FORECAST
 
 
 def test_with_a_runtime_class_more_tolerations_have_no_single_cause() -> None:
