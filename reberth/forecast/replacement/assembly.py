@@ -39,8 +39,22 @@ from reberth.forecast.replacement.pod_security import find_forbidden
 from reberth.forecast.replacement.refusals import cannot_be_replaced, cannot_forecast
 from reberth.forecast.replacement.revisions import REVISION
 from reberth.forecast.replacement.siblings import Sibling
-from reberth.forecast.replacement.vertical_autoscaler import Asked, find_autoscaler, list_requests
-from reberth.records import ClaimVolume, Namespace, ObjectMeta, Pod, PodSpec, TemplateSpec, Volume
+from reberth.forecast.replacement.vertical_autoscaler import (
+    Asked,
+    find_autoscaler,
+    list_kept_limits,
+    list_requests,
+)
+from reberth.records import (
+    ClaimVolume,
+    Namespace,
+    ObjectMeta,
+    Pod,
+    PodSpec,
+    TemplateSpec,
+    VerticalPodAutoscaler,
+    Volume,
+)
 from reberth.values.refusal import Refused
 
 POD_NAME = "\0"
@@ -85,7 +99,7 @@ class Assembled(NamedTuple):
     claims: tuple[str, ...]
     learnt: tuple[str, ...]
     limits: Mapping[str, int] | None
-    """The sums of its limits in nanos; None if they are not known, since a webhook adds containers."""
+    """The sums of its limits in nanos; None if a webhook adds containers or requests, and maybe limits."""
 
 
 def assemble(question: Question) -> Assembled | Refused:
@@ -156,13 +170,22 @@ def _admit(question: Question, spec: TemplateSpec) -> TemplateSpec | Refused:
     changed: TemplateSpec | Refused = apply_limit_ranges(spec, ranges)
     for step in steps:
         changed = changed if isinstance(changed, Refused) else step(changed)
-    return changed if isinstance(changed, Refused) else set_requests(changed, _list_autoscaled(question))
+    if isinstance(changed, Refused):
+        return changed
+    autoscaler = _find_autoscaler(question)
+    kept = list_kept_limits(autoscaler, changed) if autoscaler else frozenset[str]()
+    return set_requests(changed, _list_autoscaled(question, changed), kept)
 
 
-def _list_autoscaled(question: Question) -> Asked:
+def _find_autoscaler(question: Question) -> VerticalPodAutoscaler | None:
     autoscalers = question.snapshot.of(VERTICAL_AUTOSCALER).within(question.template.namespace)
-    found = find_autoscaler(autoscalers, question.origin.owners) if autoscalers else None
-    return list_requests(found) if found else {}
+    return find_autoscaler(autoscalers, question.origin.owners) if autoscalers else None
+
+
+def _list_autoscaled(question: Question, spec: TemplateSpec) -> Asked:
+    found = _find_autoscaler(question)
+    ranges = question.snapshot.of(LIMIT_RANGE).within(question.template.namespace)
+    return list_requests(found, spec, ranges) if found else {}
 
 
 def _draft_sibling(question: Question, draft: PodDraft) -> PodDraft | Refused:
@@ -183,21 +206,28 @@ def _learn(question: Question, learnt_on: PodDraft) -> Injected | Refused:
     if isinstance(demands, Refused):
         return demands
     is_fixed = question.origin.is_fixed
-    return learn(learnt_on, question.sibling, demands, _list_autoscaled(question), is_fixed=is_fixed)
+    autoscaled = _list_autoscaled(question, learnt_on.spec)
+    return learn(learnt_on, question.sibling, demands, autoscaled, is_fixed=is_fixed)
 
 
 def _refuse(question: Question, made: PodDraft, injected: Injected) -> Refused | None:
-    """Refuse a pod that the API server would not create. The limits of added containers are not known."""
+    """Refuse a pod that the API server would not create."""
     snapshot, name = question.snapshot, question.template.namespace
     refused = refuse_account(made.spec, snapshot, name)
     if refused:
         return refused
     namespace = question.namespace
     labels = (namespace.metadata.labels or {}) if namespace else {}
-    said = find_above_limit(made.spec) or find_forbidden(made.template, labels)
-    if not said and not (injected.containers or injected.init_containers):
-        said = find_violation(made.spec, snapshot.of(LIMIT_RANGE).within(name))
+    said = find_forbidden(made.template, labels) or _find_beyond_limits(question, made, injected)
     return cannot_be_replaced(said) if said else None
+
+
+def _find_beyond_limits(question: Question, made: PodDraft, injected: Injected) -> str | None:
+    """Tell which limit forbids the pod. An autoscaler stays within it; limits of webhooks are not seen."""
+    if injected.hides_limits or _list_autoscaled(question, made.spec):
+        return None
+    ranges = question.snapshot.of(LIMIT_RANGE).within(question.template.namespace)
+    return find_above_limit(made.spec) or find_violation(made.spec, ranges)
 
 
 def _finish(question: Question, made: PodDraft, injected: Injected) -> Assembled:
@@ -211,8 +241,7 @@ def _finish(question: Question, made: PodDraft, injected: Injected) -> Assembled
     )
     common, fields = split_pod(Pod(meta, simplify(made.spec, list_containers(shown.spec))))
     template = make_bare_template(common)
-    adds = injected.containers or injected.init_containers
-    limits = None if adds else add_up(made.spec, "limits")
+    limits = None if injected.hides_limits else add_up(made.spec, "limits")
     is_shown = _is_alike(template, shown)
     if is_shown or _is_alike(template, own):
         return Assembled(None, is_shown, (), injected.words, limits)

@@ -79,6 +79,11 @@ class Injected:
     overhead: Quantities | None = None
 
     @property
+    def hides_limits(self) -> bool:
+        """Tell whether there are limits that nobody sees: pods are cached without them."""
+        return bool(self.containers or self.init_containers or self.requests)
+
+    @property
     def words(self) -> tuple[str, ...]:
         """Say what was learnt."""
         return tuple(self._list_words())

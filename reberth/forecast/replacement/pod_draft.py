@@ -1,6 +1,7 @@
 """A pod while it is made from its template: with all that admission reads, then as kube-scheduler gets it."""
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -51,14 +52,19 @@ def is_same(first: Quantity | None, second: Quantity | None) -> bool:
     return first == second or nanos(first) == nanos(second)
 
 
-def set_requests(spec: TemplateSpec, asked: Mapping[tuple[str, str], Quantity]) -> TemplateSpec:
-    """Set requests by container and resource; limits keep their proportion, as the autoscaler sees to it."""
+def set_requests(
+    spec: TemplateSpec, asked: Mapping[tuple[str, str], Quantity], kept: AbstractSet[str] = frozenset()
+) -> TemplateSpec:
+    """Set requests by container and resource.
+
+    Limits keep their proportion, as the autoscaler sees to it, but for the containers whose limits are kept.
+    """
     if not asked:
         return spec
     return replace(
         spec,
-        containers=_set_all(spec.containers, asked),
-        init_containers=_set_all(spec.init_containers, asked),
+        containers=_set_all(spec.containers, asked, kept),
+        init_containers=_set_all(spec.init_containers, asked, kept),
     )
 
 
@@ -81,27 +87,31 @@ def as_template_container(container: Container) -> TemplateContainer:
 
 
 def _set_all(
-    containers: tuple[TemplateContainer, ...] | None, asked: Mapping[tuple[str, str], Quantity]
+    containers: tuple[TemplateContainer, ...] | None,
+    asked: Mapping[tuple[str, str], Quantity],
+    kept: AbstractSet[str],
 ) -> tuple[TemplateContainer, ...] | None:
-    return containers and tuple(_set(each, asked) for each in containers)
+    return containers and tuple(_set(each, asked, kept) for each in containers)
 
 
-def _set(container: TemplateContainer, asked: Mapping[tuple[str, str], Quantity]) -> TemplateContainer:
+def _set(
+    container: TemplateContainer, asked: Mapping[tuple[str, str], Quantity], kept: AbstractSet[str]
+) -> TemplateContainer:
     mine = {name: amount for (owner, name), amount in asked.items() if owner == container.name}
     if not mine:
         return container
     resources = container.resources or LimitedResources()
-    limits = {
-        name: _scale(limit, (resources.requests or {}).get(name), mine.get(name))
-        for name, limit in (resources.limits or {}).items()
-    }
-    requests = {**(resources.requests or {}), **mine}
-    return replace(container, resources=LimitedResources(requests=requests, limits=limits or None))
+    before, limits = resources.requests or {}, resources.limits or {}
+    if container.name not in kept:
+        limits = {name: _scale(limit, before.get(name), mine.get(name)) for name, limit in limits.items()}
+    return replace(container, resources=LimitedResources(requests={**before, **mine}, limits=limits or None))
 
 
 def _scale(limit: Quantity, before: Quantity | None, after: Quantity | None) -> Quantity:
-    if before is None or after is None or not nanos(before):
+    if after is None:
         return limit
+    if before is None or not nanos(before):
+        return after
     return f"{nanos(limit) * nanos(after) // nanos(before)}n"
 
 

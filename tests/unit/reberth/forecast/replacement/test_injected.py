@@ -5,11 +5,13 @@ from typing import Any
 import pytest
 
 from reberth.forecast.replacement.refusals import CANNOT_FORECAST
+from reberth.values.quantity import nanos
 from tests.support.builders import Object, container, owner
 from tests.support.forecast.replicas import (
     DEFAULT_TOLERATIONS,
     HASH,
     LABELS,
+    NAMESPACE,
     made_of,
     refused_of,
     replica,
@@ -231,3 +233,50 @@ def test_a_pod_that_was_created_without_its_autoscaler_says_nothing() -> None:
 def test_what_an_autoscaler_gave_that_is_gone_is_not_given_again() -> None:
     found = made_of(replica_owner(cpu="1"), replica(cpu="200m", annotations=SCALED))
     assert (requests_in(found), found.learnt) == ({"cpu": "1"}, ())
+
+
+def limited(requests: Object, limits: Object) -> Object:
+    return {"name": "main", "image": "img", "resources": {"requests": requests, "limits": limits}}
+
+
+def limit_range(kind: str = "Container", **item: Any) -> Object:
+    meta = {"name": "limits", "namespace": NAMESPACE, "uid": "lr"}
+    spec = {"limits": [{"type": kind, **item}]}
+    return {"apiVersion": "v1", "kind": "LimitRange", "metadata": meta, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("own", "item", "cpu", "limit"),
+    [
+        (({"cpu": "1"}, {"cpu": "2"}), {"max": {"cpu": "3"}}, "1500m", "3"),
+        (({"cpu": "1"}, {"cpu": "1"}), {"max": {"cpu": "3"}}, "3", "3"),
+        (({"cpu": "0"}, {"cpu": "1"}), {"max": {"cpu": "3"}}, "3", "3"),
+        (({"cpu": "1"}, {"cpu": "2"}), {"min": {"cpu": "6"}}, "6", "12"),
+        (({"cpu": "1"}, {"cpu": "2"}), {}, "4", "8"),
+    ],
+)
+def test_a_vertical_autoscaler_stays_within_limit_ranges(
+    own: tuple[Object, Object], item: Object, cpu: str, limit: str
+) -> None:
+    shown = replica(cpu="1", annotations=SCALED)
+    found = made_of(
+        replica_owner(containers=[limited(*own)]), shown, autoscaler(target="4"), limit_range(**item)
+    )
+    assert nanos(requests_in(found)["cpu"]) == nanos(cpu)
+    assert found.limits == {"cpu": nanos(limit)}
+
+
+def test_an_autoscaler_of_requests_alone_stays_below_the_limits_and_keeps_them() -> None:
+    policy = {"controlledValues": "RequestsOnly"}
+    owned = replica_owner(containers=[limited({"cpu": "1"}, {"cpu": "2"})])
+    for target, cpu in (("1500m", "1500m"), ("4", "2")):
+        found = made_of(owned, replica(cpu="1", annotations=SCALED), autoscaler(policy=policy, target=target))
+        assert (requests_in(found)["cpu"], found.limits) == (cpu, {"cpu": nanos("2")})
+
+
+@pytest.mark.parametrize("request_", ["1", "0"])
+def test_of_a_webhook_that_changes_requests_the_limits_are_not_known(request_: str) -> None:
+    owned = replica_owner(containers=[limited({"cpu": request_}, {"cpu": "2"})])
+    ranged = limit_range(max={"cpu": "4"})
+    found = made_of(owned, replica(cpu="3"), ranged)
+    assert (requests_in(found), found.limits) == ({"cpu": "3"}, None)
