@@ -5,14 +5,19 @@ What a webhook changes in security contexts is not seen. Probes that name a host
 kube-apiserver: `k8s.io/pod-security-admission/policy/check_capabilities_baseline.go`:
 `CheckCapabilitiesBaseline`;
 `k8s.io/pod-security-admission/policy/check_seLinuxOptions.go`: `CheckSELinuxOptions`;
-`k8s.io/pod-security-admission/policy/check_sysctls.go`: `CheckSysctls`
+`k8s.io/pod-security-admission/policy/check_sysctls.go`: `CheckSysctls`;
+`k8s.io/pod-security-admission/policy/helpers.go`: `relaxPolicyForUserNamespacePod`
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 
 from reberth.records import Labels, SecurityContext, TemplateContainer, TemplateSpec
 
 LEVEL = "pod-security.kubernetes.io/enforce"
+_VERSION = LEVEL + "-version"
+_OLDER = re.compile(r"v1\.(\d|[12]\d|3[0-4])")
+"""The versions of the standards that make no difference for pods with user namespaces of their own."""
 _BASELINE, _RESTRICTED = "baseline", "restricted"
 _NONE = SecurityContext()
 _CAPABILITIES = frozenset({
@@ -27,6 +32,7 @@ _SYSCTLS = frozenset({
 })  # fmt: skip
 _SELINUX = frozenset({None, "", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"})
 _PROFILES = frozenset({"RuntimeDefault", "Localhost"})
+_PROC_MOUNT = "procMount"
 _HOST_DISKS = (
     "host_path", "gce_persistent_disk", "aws_elastic_block_store", "iscsi", "rbd", "cinder", "azure_disk",
     "portworx_volume",
@@ -39,13 +45,14 @@ def find_forbidden(spec: TemplateSpec, labels: Labels) -> str | None:
     level = labels.get(LEVEL)
     if level not in {_BASELINE, _RESTRICTED}:
         return None
-    found = next(_list_below_baseline(spec), None)
+    is_apart = spec.host_users is False and not _OLDER.fullmatch(labels.get(_VERSION, ""))
+    found = next(_list_below_baseline(spec, may_unmask=is_apart and level == _BASELINE), None)
     if not found and level == _RESTRICTED:
-        found = next(_list_below_restricted(spec), None)
+        found = next(_list_below_restricted(spec, may_be_root=is_apart), None)
     return f"Pod Security level {level} forbids {found}" if found else None
 
 
-def _list_below_baseline(spec: TemplateSpec) -> Iterator[str]:
+def _list_below_baseline(spec: TemplateSpec, *, may_unmask: bool) -> Iterator[str]:
     pod, containers = spec.security_context or _NONE, _list_containers(spec)
     if spec.host_network or spec.host_pid or spec.host_ipc:
         yield "host namespaces"
@@ -56,15 +63,17 @@ def _list_below_baseline(spec: TemplateSpec) -> Iterator[str]:
     if any(each.name not in _SYSCTLS for each in pod.sysctls or ()):
         yield "sysctls"
     for name, is_wrong in _BELOW_BASELINE.items():
+        if may_unmask and name == _PROC_MOUNT:
+            continue
         if any(is_wrong(context) for context in (pod, *map(_context_of, containers))):
             yield name
 
 
-def _list_below_restricted(spec: TemplateSpec) -> Iterator[str]:
+def _list_below_restricted(spec: TemplateSpec, *, may_be_root: bool) -> Iterator[str]:
     pod = spec.security_context or _NONE
     if any(getattr(each, name) for each in spec.volumes or () for name in _HOST_DISKS):
         yield "volume types"
-    if pod.run_as_user == 0:
+    if pod.run_as_user == 0 and not may_be_root:
         yield "runAsUser=0"
     if spec.os and spec.os.name == "windows":
         checks: dict[str, _Check] = {}
@@ -74,7 +83,8 @@ def _list_below_restricted(spec: TemplateSpec) -> Iterator[str]:
             "unrestricted capabilities": _keeps_more,
         }
         checks["seccompProfile"] = lambda each, of_pod: _lacks_seccomp(_context_of(each), of_pod)
-    checks["runAsNonRoot != true"] = lambda each, of_pod: _may_be_root(_context_of(each), of_pod)
+    if not may_be_root:
+        checks["runAsNonRoot != true"] = lambda each, of_pod: _may_be_root(_context_of(each), of_pod)
     for name, is_wrong in checks.items():
         if any(is_wrong(each, pod) for each in _list_containers(spec)):
             yield name
@@ -121,7 +131,7 @@ def _may_be_root(context: SecurityContext, pod: SecurityContext) -> bool:
 _BELOW_BASELINE: dict[str, Callable[[SecurityContext], bool]] = {
     "privileged containers": lambda each: bool(each.privileged),
     "added capabilities": lambda each: not _CAPABILITIES.issuperset(_adds(each)),
-    "procMount": lambda each: each.proc_mount not in {None, "", "Default"},
+    _PROC_MOUNT: lambda each: each.proc_mount not in {None, "", "Default"},
     "seccompProfile": lambda each: (
         each.seccomp_profile is not None and each.seccomp_profile.type not in _PROFILES
     ),

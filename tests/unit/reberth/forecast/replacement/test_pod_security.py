@@ -91,3 +91,26 @@ def test_the_pod_answers_for_its_containers() -> None:
     whole = {"runAsNonRoot": True, "seccompProfile": {"type": "Localhost"}}
     objects = template({"runAsNonRoot": None, "seccompProfile": None}, securityContext=whole)
     assert not isinstance(next_of(*objects, enforcing("restricted")), Refused)
+
+
+@pytest.mark.parametrize(
+    ("context", "spec", "level", "version", "is_allowed"),
+    [
+        ({"runAsNonRoot": None}, {"hostUsers": False}, "restricted", None, True),
+        ({"runAsUser": 0}, {"hostUsers": False}, "restricted", "latest", True),
+        ({}, {"hostUsers": False, "securityContext": {"runAsUser": 0}}, "restricted", "v1.35", True),
+        ({"procMount": "Unmasked"}, {"hostUsers": False}, "baseline", "v1.36", True),
+        ({"procMount": "Unmasked"}, {"hostUsers": False}, "restricted", None, False),
+        ({"procMount": "Unmasked"}, {"hostUsers": False}, "baseline", "v1.34", False),
+        ({"runAsNonRoot": None}, {"hostUsers": False}, "restricted", "v1.9", False),
+        ({"runAsNonRoot": None}, {"hostUsers": True}, "restricted", None, False),
+        ({"seccompProfile": None}, {"hostUsers": False}, "restricted", None, False),
+    ],
+)
+def test_a_user_namespace_of_its_own_may_have_a_root(
+    context: Object, spec: Object, level: str, version: str | None, *, is_allowed: bool
+) -> None:
+    namespace = enforcing(level)
+    if version:
+        namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce-version"] = version
+    assert isinstance(next_of(*template(context, **spec), namespace), Refused) is not is_allowed
