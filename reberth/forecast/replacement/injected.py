@@ -17,6 +17,7 @@ from reberth.forecast.replacement.limit_ranges import ANNOTATION as LIMIT_RANGER
 from reberth.forecast.replacement.limit_ranges import is_set_by_range
 from reberth.forecast.replacement.pod_draft import (
     PodDraft,
+    are_same,
     as_template_container,
     is_same,
     list_containers,
@@ -284,8 +285,8 @@ def _compare_fields(spec: TemplateSpec, sibling: Sibling) -> dict[str, Any]:
         for name in _WHOLE_FIELDS
         if _plain(getattr(shown, name)) != _plain(getattr(spec, name))
     }
-    whole = shown.resources
-    if whole and sibling.is_whole and (spec.resources is None or spec.resources.requests != whole.requests):
+    is_known = shown.resources is not None and sibling.is_whole
+    if is_known and not are_same(requests_of(spec), requests_of(shown)):
         raise _DisagreesError("the newest pod has requests as a whole that its template does not have")
     return found
 

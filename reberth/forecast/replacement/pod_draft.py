@@ -40,8 +40,9 @@ def list_containers(spec: PodSpec) -> dict[str, Container]:
     return {each.name: each for each in (*(spec.containers or ()), *(spec.init_containers or ()))}
 
 
-def requests_of(container: Container | None) -> Quantities:
-    resources = container.resources if container else None
+def requests_of(one: Container | PodSpec | None) -> Quantities:
+    """Give the requests of a container, or those of a pod as a whole."""
+    resources = one.resources if one else None
     return (resources.requests or {}) if resources else {}
 
 
@@ -50,6 +51,11 @@ def is_same(first: Quantity | None, second: Quantity | None) -> bool:
     if first is None or second is None:
         return first is second
     return first == second or nanos(first) == nanos(second)
+
+
+def are_same(first: Quantities, second: Quantities) -> bool:
+    """Tell whether requests are equal, however they are written. Raises QuantityError."""
+    return first.keys() == second.keys() and all(is_same(first[name], second[name]) for name in first)
 
 
 def set_requests(
@@ -136,8 +142,7 @@ def _simplify(container: TemplateContainer, known: Container | None) -> Containe
 
 def _is_alike(container: TemplateContainer, known: Container) -> bool:
     """Tell whether kube-scheduler sees no difference."""
-    mine, theirs = requests_of(container), requests_of(known)
-    if mine.keys() != theirs.keys() or not all(is_same(mine[name], theirs[name]) for name in mine):
+    if not are_same(requests_of(container), requests_of(known)):
         return False
     return _ports_of(container) == _ports_of(known) and (
         container.image,

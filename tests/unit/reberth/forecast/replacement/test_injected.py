@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from reberth.forecast.replacement.next_pod import NextPod
 from reberth.forecast.replacement.refusals import CANNOT_FORECAST
 from reberth.values.quantity import nanos
 from tests.support.builders import Object, container, owner
@@ -13,6 +14,7 @@ from tests.support.forecast.replicas import (
     LABELS,
     NAMESPACE,
     made_of,
+    next_of,
     refused_of,
     replica,
     replica_owner,
@@ -280,3 +282,11 @@ def test_of_a_webhook_that_changes_requests_the_limits_are_not_known(request_: s
     ranged = limit_range(max={"cpu": "4"})
     found = made_of(owned, replica(cpu="3"), ranged)
     assert (requests_in(found), found.limits) == ({"cpu": "3"}, None)
+
+
+def test_requests_of_a_whole_pod_are_compared_as_quantities() -> None:
+    def whole(memory: str) -> Object:
+        return {"resources": {"requests": {"cpu": "1", "memory": memory}}}
+
+    assert isinstance(next_of(replica_owner(**whole("1000M")), replica(**whole("1G"))), NextPod)
+    assert refused_of(replica_owner(**whole("1000M")), replica(**whole("2G"))).rule == CANNOT_FORECAST
