@@ -17,6 +17,7 @@ from reberth.records import (
     Quantity,
     Resources,
     TemplateContainer,
+    TemplatePort,
     TemplateSpec,
 )
 from reberth.values.quantity import nanos
@@ -86,9 +87,13 @@ def simplify(spec: TemplateSpec, alike: Mapping[str, Container]) -> PodSpec:
 
 
 def as_template_container(container: Container) -> TemplateContainer:
-    """Take over a container that no template has, with the requests that it shows."""
+    """Take over a container that no template has, with the requests and the host ports that it shows."""
     fields = {name: getattr(container, name) for name in _CONTAINER_FIELDS}
-    fields |= {"resources": LimitedResources(requests=requests_of(container) or None), "ports": None}
+    ports = tuple(TemplatePort(each.host_port, each.host_ip, each.protocol) for each in container.ports or ())
+    fields |= {
+        "resources": LimitedResources(requests=requests_of(container) or None),
+        "ports": ports or None,
+    }
     return TemplateContainer(**fields)
 
 

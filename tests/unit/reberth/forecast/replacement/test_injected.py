@@ -290,3 +290,10 @@ def test_requests_of_a_whole_pod_are_compared_as_quantities() -> None:
 
     assert isinstance(next_of(replica_owner(**whole("1000M")), replica(**whole("1G"))), NextPod)
     assert refused_of(replica_owner(**whole("1000M")), replica(**whole("2G"))).rule == CANNOT_FORECAST
+
+
+def test_a_container_that_is_added_takes_its_host_ports_again() -> None:
+    proxy = container("proxy", ports=[{"containerPort": 80, "hostPort": 8080, "hostIP": "127.0.0.1"}])
+    found = made_of(replica_owner(containers=[MAIN]), changed(containers=[container(cpu="3"), proxy]))
+    (port,) = (found.template.spec.containers or ())[1].ports or ()
+    assert (port.host_port, port.host_ip) == (8080, "127.0.0.1")
