@@ -74,12 +74,14 @@ def apply_demands(spec: TemplateSpec, demands: NamespaceDemands) -> TemplateSpec
     return replace(spec, node_selector=selector or spec.node_selector, tolerations=tolerations)
 
 
-def apply_runtime_class(spec: TemplateSpec, snapshot: Snapshot) -> TemplateSpec | Refused:
+def apply_runtime_class(spec: TemplateSpec, snapshot: Snapshot, sibling: Sibling) -> TemplateSpec | Refused:
     """Add the overhead, the node selector and the tolerations of the RuntimeClass."""
-    name = spec.runtime_class_name
+    classes, name = snapshot.of(RUNTIME_CLASS), spec.runtime_class_name
     if name is None:
         return spec
-    found: RuntimeClass | None = snapshot.of(RUNTIME_CLASS).named("", name)
+    if not len(classes):  # they were not read
+        return _copy_runtime_class(spec, sibling)
+    found: RuntimeClass | None = classes.named("", name)
     if found is None:
         return cannot_be_replaced(f"RuntimeClass {name} does not exist")
     if found.overhead and found.overhead.pod_fixed is not None:
@@ -91,6 +93,18 @@ def apply_runtime_class(spec: TemplateSpec, snapshot: Snapshot) -> TemplateSpec 
         return cannot_be_replaced(f"its nodeSelector contradicts that of RuntimeClass {name}")
     tolerations = merge_tolerations(spec.tolerations or (), found.scheduling.tolerations or ())
     return replace(spec, node_selector=selector or None, tolerations=tolerations)
+
+
+def _copy_runtime_class(spec: TemplateSpec, sibling: Sibling) -> TemplateSpec:
+    """Take what the class gave to the newest pod. One that was changed may have tolerations of others."""
+    shown = sibling.template.spec
+    given = (shown.tolerations or ()) if sibling.is_whole else ()
+    return replace(
+        spec,
+        overhead=shown.overhead,
+        node_selector={**(shown.node_selector or {}), **(spec.node_selector or {})} or None,
+        tolerations=merge_tolerations(spec.tolerations or (), given) or None,
+    )
 
 
 def apply_priority(spec: TemplateSpec, snapshot: Snapshot, sibling: Sibling) -> TemplateSpec | Refused:

@@ -161,7 +161,7 @@ def _admit(question: Question, spec: TemplateSpec) -> TemplateSpec | Refused:
     steps: tuple[_Step, ...] = (
         partial(apply_demands, demands=demands),
         partial(apply_priority, snapshot=snapshot, sibling=sibling),
-        partial(apply_runtime_class, snapshot=snapshot),
+        partial(apply_runtime_class, snapshot=snapshot, sibling=sibling),
     )
     ranges = snapshot.of(LIMIT_RANGE).within(question.template.namespace)
     contradiction = find_contradiction(spec, ranges)

@@ -31,8 +31,8 @@ def namespace(**annotations: str) -> Object:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
 
 
-def runtime_class(**fields: Any) -> Object:
-    meta = {"name": "sandbox", "uid": "rc"}
+def runtime_class(name: str = "sandbox", **fields: Any) -> Object:
+    meta = {"name": name, "uid": "rc"}
     return {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": meta, **fields}
 
 
@@ -109,7 +109,7 @@ def test_a_runtime_class_gives_overhead_node_selector_and_tolerations() -> None:
 @pytest.mark.parametrize(
     ("objects", "reason"),
     [
-        ((), "RuntimeClass sandbox does not exist"),
+        ((runtime_class("other"),), "RuntimeClass sandbox does not exist"),
         (
             (runtime_class(scheduling={"nodeSelector": {"disk": "ssd"}}),),
             "its nodeSelector contradicts that of RuntimeClass sandbox",
@@ -119,6 +119,15 @@ def test_a_runtime_class_gives_overhead_node_selector_and_tolerations() -> None:
 def test_a_runtime_class_may_forbid_the_replacement(objects: tuple[Object, ...], reason: str) -> None:
     spec = {"runtimeClassName": "sandbox", "nodeSelector": {"disk": "hdd"}}
     assert refused_of(replica_owner(**spec), replica(**spec), *objects).reason.endswith(reason)
+
+
+def test_of_runtime_classes_that_were_not_read_the_newest_pod_tells() -> None:
+    spot = {"key": "sandbox", "operator": "Exists"}
+    given = {"nodeSelector": {"sandbox": "yes"}, "overhead": {"cpu": "10m"}}
+    whole = replica(cpu="1", runtimeClassName="sandbox", tolerations=[*DEFAULT_TOLERATIONS, spot], **given)
+    spec = made_of(replica_owner(runtimeClassName="sandbox", cpu="1"), whole).template.spec
+    assert (spec.node_selector, spec.overhead) == ({"sandbox": "yes"}, {"cpu": "10m"})
+    assert "sandbox" in {each.key for each in spec.tolerations or ()}
 
 
 def test_a_missing_service_account_forbids_the_replacement_unless_none_was_read() -> None:
