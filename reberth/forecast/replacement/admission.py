@@ -57,6 +57,18 @@ def read_demands(namespace: Namespace | None) -> NamespaceDemands | Refused:
     return NamespaceDemands({key.strip(): value.strip() for key, _, value in pairs}, given, allowed)
 
 
+def drop_ignored(demands: NamespaceDemands, sibling: Sibling) -> NamespaceDemands:
+    """Drop what the newest pod shows to be asked of nobody: the plugins that read it are off by default."""
+    shown = sibling.template.spec
+    selector, tolerations = shown.node_selector or {}, shown.tolerations or ()
+    if any(selector.get(key) != value for key, value in demands.node_selector.items()):
+        demands = demands._replace(node_selector={})
+    is_given = all(any(_covers(one, each) for one in tolerations) for each in demands.tolerations)
+    if not is_given or (sibling.is_whole and not _allows(demands, tolerations)):
+        demands = demands._replace(tolerations=(), allowed=())
+    return demands
+
+
 def apply_demands(spec: TemplateSpec, demands: NamespaceDemands) -> TemplateSpec | Refused:
     """Add the node selector of the namespace, the tolerations that every pod gets, and its own."""
     selector = _join(demands.node_selector, spec.node_selector)
@@ -67,9 +79,7 @@ def apply_demands(spec: TemplateSpec, demands: NamespaceDemands) -> TemplateSpec
     tolerations = (*given, *missing)
     if demands.tolerations:
         tolerations = merge_tolerations(tolerations, demands.tolerations)
-    if demands.allowed and not all(
-        any(_covers(one, each) for one in demands.allowed) for each in tolerations
-    ):
+    if not _allows(demands, tolerations):
         return cannot_be_replaced(f"the namespace's annotation {ALLOWED_TOLERATIONS} forbids a toleration")
     return replace(spec, node_selector=selector or spec.node_selector, tolerations=tolerations)
 
@@ -172,6 +182,12 @@ def _read_birth(each: PriorityClass) -> float:
         return parse_time(each.metadata.creation_timestamp or "")
     except TimeError:
         return float("inf")
+
+
+def _allows(demands: NamespaceDemands, tolerations: Iterable[Toleration]) -> bool:
+    return not demands.allowed or all(
+        any(_covers(one, each) for one in demands.allowed) for each in tolerations
+    )
 
 
 def _read_tolerations(text: str | None) -> tuple[Toleration, ...] | None:

@@ -18,9 +18,11 @@ from reberth.cluster.pods.interning import keep_known, split_pod
 from reberth.cluster.snapshot import Snapshot
 from reberth.cluster.templates import Template, make_bare_template
 from reberth.forecast.replacement.admission import (
+    NamespaceDemands,
     apply_demands,
     apply_priority,
     apply_runtime_class,
+    drop_ignored,
     read_demands,
     refuse_account,
 )
@@ -154,7 +156,7 @@ def _add_claims(spec: TemplateSpec, origin: Origin) -> TemplateSpec:
 
 def _admit(question: Question, spec: TemplateSpec) -> TemplateSpec | Refused:
     """Let the plugins change it, in the order in which the API server asks them."""
-    demands = read_demands(question.namespace)
+    demands = _read_demands(question)
     if isinstance(demands, Refused):
         return demands
     snapshot, sibling = question.snapshot, question.sibling
@@ -175,6 +177,11 @@ def _admit(question: Question, spec: TemplateSpec) -> TemplateSpec | Refused:
     autoscaler = _find_autoscaler(question)
     kept = list_kept_limits(autoscaler, changed) if autoscaler else frozenset[str]()
     return set_requests(changed, _list_autoscaled(question, changed), kept)
+
+
+def _read_demands(question: Question) -> NamespaceDemands | Refused:
+    demands = read_demands(question.namespace)
+    return demands if isinstance(demands, Refused) else drop_ignored(demands, question.sibling)
 
 
 def _find_autoscaler(question: Question) -> VerticalPodAutoscaler | None:
@@ -202,7 +209,7 @@ def _draft_sibling(question: Question, draft: PodDraft) -> PodDraft | Refused:
 
 
 def _learn(question: Question, learnt_on: PodDraft) -> Injected | Refused:
-    demands = read_demands(question.namespace)
+    demands = _read_demands(question)
     if isinstance(demands, Refused):
         return demands
     is_fixed = question.origin.is_fixed

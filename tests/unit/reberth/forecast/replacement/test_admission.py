@@ -149,35 +149,55 @@ def test_a_namespace_gives_its_node_selector_and_its_tolerations() -> None:
 
 
 @pytest.mark.parametrize(
-    ("annotations", "rule", "reason"),
+    "annotations",
     [
-        ({"selector": "pool=a"}, CANNOT_FORECAST, "the newest pod lacks nodeSelector pool=a"),
-        (
-            {"given": '[{"key": "team", "operator": "Exists"}]'},
-            CANNOT_FORECAST,
-            "the newest pod lacks the toleration of team",
-        ),
+        {"selector": "pool=a"},
+        {"selector": "disk=ssd"},
+        {"given": '[{"key": "team", "operator": "Exists"}]'},
+        {"allowed": '[{"key": "team", "operator": "Exists"}]'},
+    ],
+)
+def test_what_the_newest_pod_ignores_a_namespace_asks_of_nobody(annotations: dict[str, str]) -> None:
+    """Whether the plugins that read these annotations are on, nobody can see but by the pods."""
+    spec = {"nodeSelector": {"disk": "hdd"}}
+    found = made_of(replica_owner(**spec), replica(**spec), namespace(**annotations)).template.spec
+    assert found.node_selector == {"disk": "hdd"}
+    assert len(found.tolerations or ()) == len(DEFAULT_TOLERATIONS)
+
+
+TEAM = {"key": "team", "operator": "Exists"}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "template", "shown", "rule", "reason"),
+    [
         (
             {"selector": "disk=ssd"},
+            {"nodeSelector": {"disk": "hdd"}},
+            {"nodeSelector": {"disk": "ssd"}},
             CANNOT_BE_REPLACED,
-            "the API server would refuse the replacement: its nodeSelector contradicts that of its namespace",
+            f"{REFUSED}: its nodeSelector contradicts that of its namespace",
         ),
         (
-            {"allowed": '[{"key": "team", "operator": "Exists"}]'},
+            {"allowed": json.dumps([TEAM, *DEFAULT_TOLERATIONS])},
+            {"tolerations": [{"key": "spot", "operator": "Exists"}]},
+            {"tolerations": [TEAM, *DEFAULT_TOLERATIONS]},
             CANNOT_BE_REPLACED,
             f"{REFUSED}: the namespace's annotation {ALLOWED} forbids a toleration",
         ),
         (
             {"given": "nonsense"},
+            {},
+            {},
             CANNOT_FORECAST,
             "the namespace's annotation scheduler.alpha.kubernetes.io/defaultTolerations cannot be read",
         ),
     ],
 )
-def test_what_a_namespace_asks_must_be_seen(annotations: dict[str, str], rule: str, reason: str) -> None:
-    """Whether the plugins that read these annotations are on, nobody can see but by the pods."""
-    spec = {"nodeSelector": {"disk": "hdd"}}
-    refused = refused_of(replica_owner(**spec), replica(**spec), namespace(**annotations))
+def test_what_a_namespace_asks_of_its_pods_may_forbid_the_replacement(
+    annotations: dict[str, str], template: Object, shown: Object, rule: str, reason: str
+) -> None:
+    refused = refused_of(replica_owner(**template), replica(**shown), namespace(**annotations))
     assert (refused.rule, refused.reason) == (rule, reason)
 
 
