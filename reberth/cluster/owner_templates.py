@@ -31,6 +31,10 @@ Templated = TypeVar("Templated", TemplatedOwner, TemplatedReplicationController)
 
 _decode = msgspec.json.Decoder(PodTemplate).decode
 _encode = msgspec.json.Encoder(order="deterministic").encode
+# What is read takes some times the memory of its text: together not more than texts of 5 MiB.
+_SMALL = 2**11
+_read_small = lru_cache(maxsize=2048)(_decode)
+_read_large = lru_cache(maxsize=64)(_decode)
 _CUT = Raw(_encode(PodTemplate(is_cut=True)))
 
 
@@ -59,10 +63,9 @@ def keep_name(account: ServiceAccount) -> ServiceAccount:
     return ServiceAccount(named)
 
 
-@lru_cache(maxsize=2048)
 def read_template(kept: bytes) -> PodTemplate:
     """Read a template that was kept, or one of an object that was written by hand."""
-    return _decode(kept)
+    return _read_small(kept) if len(kept) <= _SMALL else _read_large(kept)
 
 
 def _keep(template: Raw) -> Raw:

@@ -46,6 +46,8 @@ class _Kept(NamedTuple):
     answer: Assembled | Refused
 
 
+_MOST_REVISIONS = 2
+"""The pods of one template are created again in the current revision, or in the newest."""
 _answers: WeakKeyDictionary[Template, dict[str, _Kept]] = WeakKeyDictionary()
 
 
@@ -77,6 +79,9 @@ def _remember(question: Question) -> Assembled | Refused:
     if kept is not None and kept.sibling() is question.sibling.template and kept.inputs == inputs:
         return kept.answer
     answer = _answer(question)
+    known.pop(revision, None)
+    if len(known) >= _MOST_REVISIONS:
+        known.pop(next(iter(known)))
     known[revision] = _Kept(inputs, ref(question.sibling.template), answer)
     return answer
 

@@ -6,6 +6,7 @@ import weakref
 import pytest
 
 from reberth.forecast.replacement import next_pod
+from reberth.forecast.replacement.origin import Origin
 from reberth.forecast.replacement.refusals import CANNOT_FORECAST
 from reberth.values.refusal import Refused
 from tests.support.builders import container, pod
@@ -59,6 +60,22 @@ def test_an_answer_is_found_once_and_does_not_keep_its_template_alive() -> None:
     del row, snapshot
     gc.collect()
     assert kept() is None
+
+
+def test_answers_of_former_revisions_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = look(replica_owner(cpu="2"), replica(cpu="1", generation=2))
+    (row,) = snapshot.pods.rows
+    origin, made = next_pod.find_origin(snapshot, row), []
+    assert isinstance(origin, Origin)
+    for revision in ("1", "2", "3", "2"):
+        monkeypatch.setattr(next_pod, "find_origin", lambda *_, kept=revision: origin._replace(revision=kept))
+        found = next_pod.find_next(snapshot, row)
+        assert not isinstance(found, Refused)
+        made.append(weakref.ref(found.template))
+    del found
+    gc.collect()
+    assert [each() is not None for each in made] == [False, True, True, True]
+    assert made[1]() is made[3]()
 
 
 def test_an_answer_is_found_anew_when_a_limit_range_comes() -> None:
