@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
+from reberth.cluster.kinds import POD
 from reberth.cluster.pods.interning import PodOwnFields
 from reberth.cluster.rows import PodRow
 from reberth.cluster.snapshot import Snapshot
@@ -16,7 +17,7 @@ from reberth.cluster.templates import Template
 from reberth.forecast.replacement.assembly import POD_NAME, Assembled, Question, assemble
 from reberth.forecast.replacement.origin import Copied, describe, find_origin
 from reberth.forecast.replacement.refusals import cannot_forecast
-from reberth.forecast.replacement.siblings import Sibling, find_sibling
+from reberth.forecast.replacement.siblings import Sibling, find_sibling, has_one_size
 from reberth.values.quantity import QuantityError
 from reberth.values.refusal import Refused
 
@@ -60,7 +61,7 @@ def find_next(snapshot: Snapshot, row: PodRow) -> NextPod | Refused:
         return NextPod(row.template)
     sibling = find_sibling(snapshot, row, origin.revision if origin else "")
     if origin is None:
-        return _find_unread(row, sibling)
+        return _find_unread(snapshot, row, sibling)
     question = Question(snapshot, row.template, origin, sibling)
     answer = _remember(question)
     return answer if isinstance(answer, Refused) else _name(answer, question)
@@ -93,9 +94,18 @@ def _answer(question: Question) -> Assembled | Refused:
         return cannot_forecast(f"an amount cannot be read: {error}")
 
 
-def _find_unread(row: PodRow, sibling: Sibling) -> NextPod | Refused:
-    """Of a kind whose template is not read, only a pod that is as it was created shows the next one."""
+def _find_unread(snapshot: Snapshot, row: PodRow, sibling: Sibling) -> NextPod | Refused:
+    """Of a kind whose template is not read, a pod that is as it was created shows the next one.
+
+    Without one the pod shows it itself: such kinds update images and labels in place. But if the pods of its
+    controller differ in what they request, one of them may have been resized.
+    """
     if sibling.is_whole:
         return NextPod(sibling.template)
-    named = describe(row.template.controller) if row.template.controller else "its controller"
-    return cannot_forecast(f"the template of {named} is not read, and none of its pods is as it was created")
+    controller = row.template.controller
+    if controller is None or has_one_size(snapshot.of(POD).part(row.namespace), controller.uid):
+        return NextPod(row.template)
+    return cannot_forecast(
+        f"the template of {describe(controller)} is not read, none of its pods is as it was created, "
+        "and they differ in their requests"
+    )

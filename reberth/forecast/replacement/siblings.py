@@ -55,6 +55,26 @@ def list_as_created(part: NamespaceRows[PodRow]) -> Mapping[str, tuple[Sibling, 
     return part.once("as created", lambda: _list(part.read(read_pods)))
 
 
+def has_one_size(part: NamespaceRows[PodRow], controller: str) -> bool:
+    """Tell whether all pods of a controller request the same: none was resized by itself."""
+    if not part.rows:
+        return True
+    return controller not in part.once(
+        "of several sizes", lambda: _list_of_several_sizes(part.read(read_pods))
+    )
+
+
+def _list_of_several_sizes(pods: PodPart) -> frozenset[str]:
+    first: dict[str, Template] = {}
+    found = set[str]()
+    for each in pods.templates:
+        if each.controller is not None:
+            known = first.setdefault(each.controller.uid, each)
+            if (known.main, known.extended) != (each.main, each.extended):
+                found.add(each.controller.uid)
+    return frozenset(found)
+
+
 def _list(pods: PodPart) -> Mapping[str, tuple[Sibling, ...]]:
     whole = (pods.marks & AS_CREATED) != 0
     newest = np.full(len(pods.templates), -np.inf)

@@ -9,7 +9,7 @@ from reberth.forecast.replacement import next_pod
 from reberth.forecast.replacement.origin import Origin
 from reberth.forecast.replacement.refusals import CANNOT_FORECAST
 from reberth.values.refusal import Refused
-from tests.support.builders import container, pod
+from tests.support.builders import Object, container, pod
 from tests.support.forecast.replicas import (
     NAMESPACE,
     look,
@@ -130,17 +130,26 @@ def test_a_template_with_scheduling_gates_makes_a_pod_that_waits() -> None:
     )
 
 
-def test_of_a_kind_that_is_not_read_a_pod_as_created_shows_the_next_one() -> None:
-    def kruise(name: str, cpu: str, generation: int) -> dict[str, object]:
-        made = replica(name, cpu=cpu, generation=generation)
-        reference = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "web", "uid": "c"}
-        made["metadata"]["ownerReferences"] = [{**reference, "controller": True}]
-        return made
+def clone(name: str, cpu: str, generation: int, *, uid: str = "c") -> Object:
+    made = replica(name, cpu=cpu, generation=generation)
+    reference = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "web", "uid": uid}
+    made["metadata"]["ownerReferences"] = [{**reference, "controller": True}]
+    return made
 
-    changed = kruise("web-1", "1", 2)
-    assert requests_in(made_of(changed, kruise("web-2", "2", 1))) == {"cpu": "2"}
-    assert refused_of(changed).reason == (
-        "the template of CloneSet web is not read, and none of its pods is as it was created"
+
+def test_of_a_kind_that_is_not_read_a_pod_as_created_shows_the_next_one() -> None:
+    assert requests_in(made_of(clone("web-1", "1", 2), clone("web-2", "2", 1))) == {"cpu": "2"}
+
+
+def test_of_a_kind_that_is_not_read_pods_updated_in_place_are_copied() -> None:
+    pods = (clone("web-1", "1", 2), clone("web-2", "1", 3), clone("other-1", "2", 2, uid="another"))
+    assert requests_in(made_of(*pods)) == {"cpu": "1"}
+
+
+def test_of_a_kind_that_is_not_read_pods_of_several_sizes_show_nothing() -> None:
+    assert refused_of(clone("web-1", "1", 2), clone("web-2", "2", 2)).reason == (
+        "the template of CloneSet web is not read, none of its pods is as it was created, "
+        "and they differ in their requests"
     )
 
 
