@@ -173,7 +173,12 @@ class Federation:
         calls_members = switches.members or switches.execution
         makers: list[tuple[bool, Callable[[], Controller]]] = [
             (calls_members, lambda: sessions),
-            (switches.members, lambda: MembersController(hub, sessions, settings.members)),
+            (
+                switches.members,
+                lambda: MembersController(
+                    hub, sessions, settings.members, causes if switches.tainting else None
+                ),
+            ),
             (switches.tokens and calls_members, lambda: TokensController(hub, sessions, settings.tokens)),
             (True, lambda: DiscoveryController(hub, sessions, settings.discovery, settings.watch)),
             (switches.detector, lambda: DetectorController(hub, settings.detector, place=place)),

@@ -1,21 +1,22 @@
 """What a member has on the hub: the namespace of its Works, and the finalizer of its Cluster.
 
-A deleted Cluster waits until its workloads have replacements in other clusters. Workloads leave at a rate, so
-letGoAfter begins when the last one had its turn. After that the Works are deleted anyway, and with them the
-copies in the member; if the member does not answer, the copies stay.
+A deleted Cluster waits until its workloads have replacements in other clusters. Workloads leave at a rate,
+and after those of other clusters, so letGoAfter begins when the last one had its turn. After that the Works
+are deleted anyway, and with them the copies in the member; if the member does not answer, the copies stay.
 """
 
 import asyncio
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
 from federation.api import CLUSTER_API_VERSION, Cluster, ResourceBinding
-from federation.failover.eviction_tasks import concerns, is_evicted
+from federation.failover.eviction_causes import EvictionCauses
+from federation.failover.eviction_tasks import concerns
 from federation.hub.hub import Hub, refer_to
 from federation.hub.telemetry.step_events import SPACE_CREATED, SPACE_REMOVED, tell_step
 from federation.objects import resources
 from federation.objects.names import namespace_of_works
 from federation.objects.template import Object
+from federation.planning.evictions import list_evictions
 from federation.scheduling import name_of
 from reberth.client.events import WARNING
 from reberth.records import ObjectReference
@@ -32,23 +33,20 @@ _SET_UP_AGAIN = 60.0
 _SOME = 5
 
 
-class _AwaitedTurns(NamedTuple):
-    """How many workloads have not had their turn to leave a member, and since when there are no more."""
-
-    waiting: int
-    since: float
-
-
 class MemberCleanup:
-    def __init__(self, hub: Hub, *, let_go_after: float) -> None:
+    """Without `causes` nobody evicts workloads in this process, and nobody's turn is waited for."""
+
+    def __init__(self, hub: Hub, causes: EvictionCauses | None, *, let_go_after: float) -> None:
         self._hub = hub
+        self._causes = causes
         self._let_go_after = let_go_after
         self._set_up_at: dict[str, float] = {}
-        self._turns: dict[str, _AwaitedTurns] = {}
+        self._waited_at: dict[str, float] = {}
+        """By name of a deleted Cluster, when a workload still had its turn to leave before it."""
 
     def forget(self, name: str) -> None:
         self._set_up_at.pop(name, None)
-        self._turns.pop(name, None)
+        self._waited_at.pop(name, None)
 
     async def set_up(self, cluster: Cluster) -> None:
         """Create the namespace of the member's Works and set the finalizer of the Cluster, where missing."""
@@ -81,15 +79,20 @@ class MemberCleanup:
         await self._set_finalizers(cluster, [])
         return None
 
-    def _find_begin(self, cluster: Cluster, staying: Sequence[ResourceBinding]) -> float:
-        """Return since when nothing has to wait for its turn: since the deletion, or since the last turn."""
-        name = cluster.metadata.name
-        waiting = sum(not is_evicted(each, name) for each in staying)
-        turns = self._turns.get(name) or _AwaitedTurns(waiting + bool(waiting), 0.0)
-        if waiting < turns.waiting:
-            turns = _AwaitedTurns(waiting, self._hub.clock())
-        self._turns[name] = turns
-        return max(parse_time(cluster.metadata.deletion_timestamp or ""), turns.since)
+    def _find_begin(self, cluster: Cluster, staying: Iterable[ResourceBinding]) -> float:
+        """Return since when nobody has to wait for a turn: the deletion or the last turn; inf if not yet."""
+        name, now = cluster.metadata.name, self._hub.clock()
+        if any(self._awaits_turn(each, cluster) for each in staying):
+            self._waited_at[name] = now
+            return float("inf")
+        return max(parse_time(cluster.metadata.deletion_timestamp or ""), self._waited_at.get(name, 0.0))
+
+    def _awaits_turn(self, binding: ResourceBinding, cluster: Cluster) -> bool:
+        """Tell whether the workload will be evicted for the deletion, and is not yet."""
+        if self._causes is None:
+            return False
+        alone = {cluster.metadata.name: cluster}
+        return any(list_evictions(binding, alone.get, self._causes))
 
     async def _set_finalizers(self, cluster: Cluster, finalizers: Sequence[str]) -> None:
         """Set our finalizers. The uid keeps server-side apply from creating a deleted Cluster anew."""

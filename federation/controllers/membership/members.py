@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from federation.api import CLUSTER_API_VERSION, Cluster
 from federation.controllers.membership.member_cleanup import MemberCleanup
+from federation.failover.eviction_causes import EvictionCauses
 from federation.failover.toleration import write_taint
 from federation.hub import metrics
 from federation.hub.hub import Hub, refer_to
@@ -95,7 +96,11 @@ class _Known(NamedTuple):
 
 
 class MembersController:
-    def __init__(self, hub: Hub, sessions: Sessions, settings: MemberSettings) -> None:
+    """`causes` are those of the evictions from deleted Clusters; None if this process evicts nobody."""
+
+    def __init__(
+        self, hub: Hub, sessions: Sessions, settings: MemberSettings, causes: EvictionCauses | None = None
+    ) -> None:
         self._hub = hub
         self._sessions = sessions
         self._settings = settings
@@ -103,7 +108,7 @@ class MembersController:
         self._known_members: dict[str, _Known] = {}
         self._heard_at: dict[str, float] = {}
         self._is_braked = False
-        self._cleanup = MemberCleanup(hub, let_go_after=settings.let_go_after)
+        self._cleanup = MemberCleanup(hub, causes, let_go_after=settings.let_go_after)
         sessions.listen(self._on_member_change)
 
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from federation.api import Cluster, ResourceBinding
 from federation.controllers.membership.member_cleanup import FINALIZER, MemberCleanup
+from federation.failover.eviction_causes import EvictionCauses
 from federation.objects import resources
 from reberth.records import ObjectMeta
 from reberth.values import errors
@@ -25,7 +26,7 @@ class Housed(FakeHub):
 
     def __init__(self) -> None:
         super().__init__(resources.CLUSTERS, resources.BINDINGS, resources.WORKS)
-        self.cleanup = MemberCleanup(self.hub, let_go_after=LET_GO)
+        self.cleanup = MemberCleanup(self.hub, EvictionCauses(self.hub.clock), let_go_after=LET_GO)
         self.applied: list[tuple[str, Any]] = []
         self.removed: list[str] = []
         self.is_namespace_there = True
@@ -140,11 +141,31 @@ async def test_nobody_is_let_go_whose_turn_to_leave_has_not_come() -> None:
     assert hub.removed
 
 
-async def test_workloads_that_nobody_evicts_do_not_keep_a_member_for_ever() -> None:
+async def test_nobody_is_let_go_while_evictions_from_another_cluster_come_first() -> None:
     hub = Housed()
     hub.put(resources.BINDINGS, bound("a"))
     hub.put(resources.WORKS, held("a"))
-    await hub.clean_up(after=LET_GO)
+    for _ in range(5):
+        assert await hub.clean_up(after=LET_GO) == 1.0
+    assert not hub.removed, "its turn has not come yet"
+    hub.put(resources.BINDINGS, bound("a", "m1"))
+    await hub.clean_up(after=LET_GO - 1)
+    assert not hub.removed, "its turn came less than that ago"
+    await hub.clean_up(after=2)
+    assert hub.removed
+
+
+@pytest.mark.parametrize("who", ["another scheduler's", "none that evicts"])
+async def test_workloads_that_nobody_evicts_do_not_keep_a_member_for_ever(who: str) -> None:
+    hub = Housed()
+    there = bound("a")
+    if who == "none that evicts":
+        hub.cleanup = MemberCleanup(hub.hub, None, let_go_after=LET_GO)
+    else:
+        there = replace(there, spec=replace(there.spec, scheduler_name="another"))
+    hub.put(resources.BINDINGS, there)
+    hub.put(resources.WORKS, held("a"))
+    await hub.clean_up(after=LET_GO - 1)
     assert not hub.removed
-    await hub.clean_up(after=LET_GO + 1)
+    await hub.clean_up(after=2)
     assert hub.removed
