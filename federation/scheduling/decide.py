@@ -14,7 +14,7 @@ from federation.api import ResourceBinding, TargetCluster
 from federation.scheduling.affinity import AffinityGroup
 from federation.scheduling.cause import Cause, SkipReason, find_cause
 from federation.scheduling.demand import BindingDemand, read_binding_demand
-from federation.scheduling.filters import Reasons, find_reasons, find_tiers, summarize
+from federation.scheduling.filters import Reasons, find_reasons, find_tiers, list_leaving, summarize
 from federation.scheduling.fleet import Fleet
 from federation.scheduling.outcome import (
     ClusterVerdict,
@@ -89,10 +89,15 @@ def _try(group: AffinityGroup, demand: BindingDemand, fleet: Fleet, timed: Timed
         reasons = find_reasons(demand, group, fleet)
     with timed(Step.SCORE):
         verdicts = _judge_clusters(reasons, demand, fleet)
-    tiers = find_tiers(group, fleet)
+    tiers, leaving = find_tiers(group, fleet), _list_leaving(demand, fleet)
     passed = [
         Candidate(
-            member, tier, sum(verdict.scores.values()), verdict.available, demand.targets.get(member.name, 0)
+            member,
+            tier,
+            sum(verdict.scores.values()),
+            verdict.available,
+            demand.targets.get(member.name, 0),
+            member.name in leaving,
         )
         for member, tier, verdict in zip(fleet.members, tiers, verdicts.values(), strict=True)
         if verdict.passed and tier is not None
@@ -108,12 +113,21 @@ def _judge_clusters(
 ) -> dict[str, ClusterVerdict]:
     # Without replicas the room does not matter.
     rooms = fleet.estimate(demand.request) if demand.replicas else (0,) * len(fleet.members)
+    leaving = _list_leaving(demand, fleet)
     return {
         member.name: ClusterVerdict(
-            not against, against, {} if against else score_cluster(demand, member.name), room
+            not against,
+            against,
+            {} if against else score_cluster(demand, member.name),
+            0 if member.name in leaving else room,
         )
         for member, against, room in zip(fleet.members, reasons, rooms, strict=True)
     }
+
+
+def _list_leaving(demand: BindingDemand, fleet: Fleet) -> frozenset[str]:
+    """In a fresh scheduling the filters reject these clusters."""
+    return frozenset() if demand.fresh else list_leaving(demand, fleet)
 
 
 def _place(

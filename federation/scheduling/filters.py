@@ -1,8 +1,9 @@
 """Filter plugins: which clusters are feasible, and for each other one the reason of every plugin.
 
 The reasons are those of Karmada's conditions and Events. A cluster that already has the workload is not
-rejected for its deletion, a missing API or a taint; in a fresh scheduling it is. What drives workloads out is
-an eviction task: tasks are made at a rate.
+rejected for its deletion, a missing API or a taint; in a fresh scheduling it is. What drives workloads out
+is an eviction task: tasks are made at a rate. A cluster that the workload is about to leave gets no more
+replicas.
 """
 
 from collections import Counter
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from federation.api import ClusterToleration, SpreadField
+from federation.api.clusters import NO_EXECUTE
 from federation.scheduling.affinity import AffinityGroup
 from federation.scheduling.demand import BindingDemand
 from federation.scheduling.fleet import Fleet, Member
@@ -52,6 +54,15 @@ def find_reasons(demand: BindingDemand, group: AffinityGroup, fleet: Fleet) -> l
     return reasons
 
 
+def list_leaving(demand: BindingDemand, fleet: Fleet) -> frozenset[str]:
+    """List the clusters of a workload that it will be driven out of: they keep what they have at most."""
+    there = (fleet.places[name] for name in demand.targets if name in fleet.places)
+    members = [fleet.members[place] for place in there]
+    return frozenset(
+        each.name for each in members if each.is_leaving or _find_evicting(each, demand.tolerations)
+    )
+
+
 def find_tiers(group: AffinityGroup, fleet: Fleet) -> tuple[int | None, ...]:
     """Return for each cluster the first tier of the group that it belongs to."""
     return fleet.column(_find_tier, group)
@@ -80,11 +91,14 @@ def _refuse_without_api(member: Member, terms: Terms) -> str:
 
 def _refuse_tainted(member: Member, terms: Terms) -> str:
     """A NoExecute taint that is tolerated only for a time rejects, too: the workload would be evicted."""
-    lasting = tuple(each for each in terms.tolerations if each.toleration_seconds is None)
-    taint = find_untolerated(member.taints, terms.tolerations) or find_untolerated(
-        (each for each in member.taints if each.effect == "NoExecute"), lasting
-    )
+    taint = find_untolerated(member.taints, terms.tolerations) or _find_evicting(member, terms.tolerations)
     return f"cluster(s) had untolerated taint {{{_write(taint)}}}" if taint else ""
+
+
+def _find_evicting(member: Member, tolerations: Iterable[ClusterToleration]) -> Taint | None:
+    """Return a taint that drives workloads out, now or later."""
+    lasting = tuple(each for each in tolerations if each.toleration_seconds is None)
+    return find_untolerated((each for each in member.taints if each.effect == NO_EXECUTE), lasting)
 
 
 def _refuse_outside(member: Member, terms: Terms) -> str:

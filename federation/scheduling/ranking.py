@@ -17,13 +17,17 @@ _ELSEWHERE = {CLUSTER_LOCALITY: 0}
 
 
 class Candidate(msgspec.Struct, frozen=True, eq=False):
-    """A feasible cluster: its score, how many more replicas fit, and how many it has already."""
+    """A feasible cluster: its score, how many more replicas fit, and how many it has already.
+
+    One that the workload `is_leaving` gets no more of them.
+    """
 
     member: Member
     tier: int
     score: int
     available: int
     assigned: int
+    is_leaving: bool = False
 
     @property
     def name(self) -> str:

@@ -1,8 +1,9 @@
 """How many replicas each of the selected clusters gets.
 
-When replicas are divided by available room, an ordinary assignment keeps as many as possible where they are:
-missing replicas are added where there is room, surplus ones are removed in proportion. A fresh scheduling
-divides all of them anew.
+A cluster that the workload is about to leave gets no more replicas than it has; where each cluster has all
+of them, it follows the others. When replicas are divided by available room, an ordinary assignment keeps as
+many as possible where they are: missing replicas are added where there is room, surplus ones are removed in
+proportion. A fresh scheduling divides all of them anew.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,7 +43,7 @@ def _share(selected: Sequence[Candidate], demand: BindingDemand) -> Shares | Sch
     if demand.strategy is Strategy.DUPLICATED:
         return {each.name: demand.replicas for each in selected}
     if demand.strategy is Strategy.STATIC_WEIGHT:
-        return divide(demand.replicas, _weigh(selected, demand), last_name_first=demand.last_name_first)
+        return _share_by_weight(selected, demand)
     return _share_anew(selected, demand) if demand.fresh else _share_steadily(selected, demand)
 
 
@@ -54,6 +55,21 @@ def _weigh(selected: Sequence[Candidate], demand: BindingDemand) -> Shares:
     }
     named = {name: weight for name, weight in weights.items() if weight > 0}
     return named or dict.fromkeys(weights, 1)
+
+
+def _share_by_weight(selected: Sequence[Candidate], demand: BindingDemand) -> Shares | SchedulingRefusal:
+    """Divide by fixed weights; what a cluster that the workload leaves may not get goes to the others."""
+    weights, kept = _weigh(selected, demand), Shares()
+    limits = {each.name: each.assigned for each in selected if each.is_leaving}
+    while weights:
+        left = demand.replicas - sum(kept.values())
+        shares = divide(left, weights, last_name_first=demand.last_name_first)
+        full = {name for name, most in limits.items() if shares.get(name, 0) > most}
+        if not full:
+            return kept | shares
+        kept |= {name: limits[name] for name in full}
+        weights = {name: weight for name, weight in weights.items() if name not in full}
+    return SchedulingRefusal(Reason.UNSCHEDULABLE, _explain_shortage(sum(kept.values()), demand), _SHORTAGE)
 
 
 def _share_anew(selected: Sequence[Candidate], demand: BindingDemand) -> Shares | SchedulingRefusal:

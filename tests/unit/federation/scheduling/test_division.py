@@ -217,3 +217,40 @@ def test_s_33_resource_sums_count_and_resource_models_do_not() -> None:
     modeled: Cluster = cluster("m2", status={"resourceSummary": summary | models})
     verdicts = decided(binding(3, DYNAMIC), plain, modeled).verdicts
     assert {name: verdict.available for name, verdict in verdicts.items()} == {"m1": 7, "m2": 7}
+
+
+LEAVING = cluster("m1", 100, leaving=True)
+TAINTED_M1 = cluster("m1", 100, taints=["gone=soon:NoExecute"])
+BRIEFLY = {"clusterTolerations": [{"key": "gone", "operator": "Exists", "tolerationSeconds": 60}]}
+
+
+@pytest.mark.parametrize("placement", [AGGREGATED, DYNAMIC, weighted(m1=9, m2=1)])
+@pytest.mark.parametrize("left", [LEAVING, TAINTED_M1], ids=["deleted", "tainted"])
+def test_a_cluster_that_a_workload_leaves_gets_no_more_replicas(
+    placement: dict[str, Any], left: Cluster
+) -> None:
+    has = binding(6, placement, at={"m1": 2}, applied=placement)
+    assert placed(has, left, cluster("m2", 8)) == {"m1": 2, "m2": 4}
+    brief = {**placement, **BRIEFLY}
+    assert placed(binding(6, brief, at={"m1": 2}, applied=brief), left, cluster("m2", 8)) == {
+        "m1": 2,
+        "m2": 4,
+    }
+
+
+@pytest.mark.parametrize("placement", [AGGREGATED, DYNAMIC, weighted(m1=1)])
+def test_a_workload_does_not_grow_where_it_only_leaves(placement: dict[str, Any]) -> None:
+    alone = decided(binding(6, placement, at={"m1": 2}, applied=placement), LEAVING)
+    assert (alone.reason, [(each.name, each.replicas) for each in alone.clusters]) == (
+        "Unschedulable",
+        [("m1", 2)],
+    )
+    assert placed(binding(1, placement, at={"m1": 2}, applied=placement), LEAVING) == {"m1": 1}
+
+
+@pytest.mark.parametrize(("taint", "tolerates"), [("a:NoSchedule", False), ("gone=soon:NoExecute", True)])
+def test_a_taint_that_drives_nobody_out_does_not_limit_a_workload(taint: str, *, tolerates: bool) -> None:
+    lasting = {"clusterTolerations": [{"key": "gone", "operator": "Exists"}]} if tolerates else {}
+    placement = {**AGGREGATED, **lasting}
+    has = binding(6, placement, at={"m1": 2}, applied=placement)
+    assert placed(has, cluster("m1", taints=[taint]), cluster("m2", 8)) == {"m1": 6}
