@@ -177,14 +177,17 @@ class MembersController:
         return known
 
     async def _probe(self, key: Key, session: Session | None) -> tuple[str, str]:
-        """Probe the member once; return the reason and message of Ready."""
+        """Probe the member once; return the reason and message of Ready.
+
+        One that answers is not lost, even if it cannot tell who it is for now.
+        """
         if session is None:
             problem = self._sessions.problems.get(key.name, "no connection yet")
             return SAME_MEMBER if key.name in self._sessions.identities.owners else NOT_USABLE, problem
         if (failure := await self._call(key, session)) is not None:
             return failure
         is_known = self._sessions.identities.of(key.name) is not None
-        return (HEALTHY, "") if is_known else (NOT_REACHABLE, "it has not told who it is yet")
+        return (HEALTHY, "") if is_known else (NOT_HEALTHY, "it has not told who it is yet")
 
     async def _call(self, key: Key, session: Session) -> tuple[str, str] | None:
         """Call the member; return why it is not ready."""

@@ -11,8 +11,10 @@ import pytest
 from federation.api import Cluster
 from federation.controllers.membership.members import MembersController, MemberSettings
 from federation.hub.sessions import Sessions
+from federation.membership.lost_members import find_loss
 from federation.objects import resources
 from federation.objects.cache import NotifyingCache
+from federation.objects.conditions import find_condition
 from reberth.values.errors import ServerFault
 from tests.support.federation.fake_hub import FakeHub
 from tests.support.federation.objects import bare_cluster
@@ -164,3 +166,6 @@ async def test_a_member_that_has_not_told_who_it_is_is_not_used_yet() -> None:
     hub.put(resources.CLUSTERS, joined())
     await hub.run(5)
     assert hub.conditions["Ready"] == ("False", "it has not told who it is yet")
+    ready = find_condition(hub.find().status.conditions, "Ready")
+    assert ready is not None
+    assert find_loss((ready,), 0.0) is None, "it answers: its workloads may be fine"
