@@ -32,7 +32,7 @@ from reberth.cluster.kinds import NODES, PODS, Kind, Resource
 from reberth.runtime.faults import FAULTS
 from reberth.runtime.logs import Log
 from reberth.values.duration import Duration
-from reberth.values.errors import ApiError, ConfigurationError, ReberthError
+from reberth.values.errors import ApiError, ConfigurationError, ReberthError, taken_apart
 from reberth.values.refusal import describe_fault
 
 log = Log(__name__)
@@ -213,7 +213,7 @@ class Sessions:
         """Keep one member's cache up to date until cancelled, or until the kubeconfig does not work."""
         again = _OPEN_AGAIN
         try:
-            with _written(kubeconfig) as path:
+            with taken_apart(), _written(kubeconfig) as path:
                 self._files[name] = path
                 await self._mirror(name, str(path))
         except SameMember as error:

@@ -14,6 +14,7 @@ from federation.hub.sessions import Session, Sessions, SessionSettings
 from federation.membership.kubeconfig import MemberLogin
 from federation.objects import resources
 from federation.objects.cache import NotifyingCache
+from reberth.client.mirror import mirroring
 from reberth.records import ObjectMeta
 from reberth.values.errors import ApiError, Forbidden, Unreachable
 from tests.support.federation.fake_hub import FakeHub
@@ -80,9 +81,11 @@ class LedSessions(Sessions):
     async def _mirror(self, name: str, path: str) -> None:
         assert path
         api = cast("ObjectApi", self.members[name])
-        await self._identify(name, api)
-        self._open[name] = Session(api, NotifyingCache(lambda _, __: None, version=(1, 36)), asyncio.Event())
-        await asyncio.sleep(1e6)
+        cache = NotifyingCache(lambda _, __: None, version=(1, 36))
+        async with mirroring(api, cache, ()), mirroring(api, cache, ()):
+            await self._identify(name, api)
+            self._open[name] = Session(api, cache, asyncio.Event())
+            await asyncio.sleep(1e6)
 
 
 class LedHub(FakeHub):
