@@ -41,13 +41,16 @@ class MemberIdentities:
         self.check(cluster)
 
     async def has_changed(self, cluster: str, api: ObjectApi, *, every: float) -> bool:
-        """Ask once more if it is due: behind its address there may be another API server by now."""
+        """Ask once more if it is due: behind its address there may be another API server by now.
+
+        A member that does not tell it for now is taken for the one that it was.
+        """
         now = asyncio.get_running_loop().time()
         if now < self._asked_at.get(cluster, float("-inf")) + every:
             return False
         self._asked_at[cluster] = now
         try:
-            return await _read(cluster, api) != self._known.get(cluster)
+            return await _read(cluster, api) not in ("", self._known.get(cluster))
         except ApiError:
             return False
 

@@ -137,6 +137,19 @@ async def test_a_member_that_becomes_another_one_behind_its_address_is_used_no_l
     await running
 
 
+async def test_a_member_that_may_not_tell_who_it_is_for_a_while_is_used_on() -> None:
+    hub = LedHub(m1=FakeApi("x"))
+    running = asyncio.create_task(hub.run(400))
+    await asyncio.sleep(10)
+    hub.sessions.members["m1"].error = Forbidden("list namespaces", "no right")
+    session, asked = hub.sessions.get("m1"), hub.sessions.members["m1"].asked
+    await asyncio.sleep(130)
+    assert hub.sessions.members["m1"].asked > asked
+    assert hub.sessions.get("m1") is session
+    assert hub.sessions.identities.of("m1") == "x"
+    await running
+
+
 async def test_a_member_that_cannot_tell_who_it_is_is_waited_for_and_one_that_may_not_is_used() -> None:
     hub = LedHub(m1=FakeApi("x"), m2=FakeApi("x"))
     hub.sessions.members["m1"].error = Unreachable("list namespaces", "away")
