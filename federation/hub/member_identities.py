@@ -30,6 +30,13 @@ class MemberIdentities:
         """Return the identity, empty if the member does not tell it; None if it was not asked yet."""
         return self._known.get(cluster)
 
+    def list_twins(self, cluster: str) -> list[str]:
+        """List the other Clusters whose members told the same identity."""
+        identity = self._known.get(cluster)
+        return [
+            name for name, told in self._known.items() if identity and told == identity and name != cluster
+        ]
+
     def forget(self, cluster: str) -> None:
         """Forget who the member was: the session with it is closed."""
         self._known.pop(cluster, None)

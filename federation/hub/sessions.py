@@ -239,7 +239,7 @@ class Sessions:
             session = Session(api, cache, asyncio.Event())
             with suppress(ApiError, TimeoutError):  # one that cannot be reached is shown as such
                 async with asyncio.timeout(_IDENTIFIED_WITHIN):
-                    await self.identities.learn(name, api)
+                    await self._learn(name, api)
             self.problems.pop(name, None)
             self._open[name] = session
             watch = self._settings.watch
@@ -269,9 +269,15 @@ class Sessions:
         """Wait until the member has told who it is. Raises SameMember."""
         while self.identities.of(name) is None:
             try:
-                await self.identities.learn(name, api)
+                await self._learn(name, api)
             except ApiError:
                 await asyncio.sleep(_IDENTIFY_AGAIN)
+
+    async def _learn(self, name: str, api: ObjectApi) -> None:
+        """Ask a member who it is. A Cluster that is used, and now is the younger one, is closed at once."""
+        await self.identities.learn(name, api)
+        for other in self.identities.list_twins(name):
+            self._queue.add(Key(CLUSTER_API_VERSION, "Cluster", "", other))
 
     def _on_change(self, name: str, kind: Kind[Any, Any], record: Any) -> None:  # noqa: ANN401 - a record of the kind
         if kind.record is ResourceTemplate:

@@ -122,6 +122,19 @@ async def test_of_two_clusters_for_one_member_only_the_first_is_used_until_it_is
     await running
 
 
+async def test_a_younger_twin_is_closed_as_soon_as_the_older_one_is_known() -> None:
+    hub = LedHub(m1=FakeApi("x"), m2=FakeApi("x"))
+    hub.sessions.members["m1"].error = Unreachable("list namespaces", "away")
+    running = asyncio.create_task(hub.run(60))
+    await asyncio.sleep(5)
+    assert hub.open == ["m2"]
+    hub.sessions.members["m1"].error = None
+    await asyncio.sleep(2)
+    assert hub.open == ["m1"]
+    assert hub.sessions.identities.owners == {"m2": "m1"}
+    await running
+
+
 async def test_a_member_that_becomes_another_one_behind_its_address_is_used_no_longer() -> None:
     hub = LedHub(m1=FakeApi("x"), m2=FakeApi("y"))
     running = asyncio.create_task(hub.run(400))
