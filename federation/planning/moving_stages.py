@@ -218,9 +218,11 @@ def decide_binding_failback(rehearsal: Rehearsal, key: Key, binding: ResourceBin
 
 def _count_turns(rehearsal: Rehearsal) -> int:
     """Count how many more workloads may return at the same time."""
-    bindings = [binding for _, binding in rehearsal.hub.list_bindings()]
-    under_way = sum(is_returning(each) and not is_overdue(each, now=rehearsal.now) for each in bindings)
-    return rehearsal.rules.failback_at_once - under_way
+    turns = rehearsal.rules.failback_at_once
+    for _, binding in rehearsal.hub.list_bindings():
+        with rehearsal.contained(name_of(binding)):
+            turns -= is_returning(binding) and not is_overdue(binding, now=rehearsal.now)
+    return turns
 
 
 def _fail_back(rehearsal: Rehearsal, key: Key, binding: ResourceBinding, group: str) -> None:

@@ -1,6 +1,6 @@
 """The stages by which workloads get their clusters: taints, bindings, and the scheduler."""
 
-from federation.api import ResourceBinding
+from federation.api import Cluster, ResourceBinding
 from federation.failover.toleration import write_taint
 from federation.membership.loss_brake import NO_BRAKE, find_brake
 from federation.membership.lost_members import change_taints
@@ -25,12 +25,13 @@ _UPDATED = "its policy or its template has changed"
 def taint_members(rehearsal: Rehearsal) -> bool:
     """Set and remove the taints of members that are not Ready."""
     rules, hub, now = rehearsal.rules, rehearsal.hub, rehearsal.now
-    brake = NO_BRAKE
+    brake, clusters = NO_BRAKE, list(hub.cluster_rows)
     if rules.lost_after is not None:
         fraction, longest = rules.brake_fraction, rules.brake_longest
-        brake = find_brake(hub.cluster_rows, fraction=fraction, longest=longest, now=now)
+        clusters = [each for each in clusters if _tells_times(rehearsal, each)]
+        brake = find_brake(clusters, fraction=fraction, longest=longest, now=now)
     is_changed = False
-    for cluster in hub.cluster_rows:
+    for cluster in clusters:
         change = change_taints(cluster, lost_after=rules.lost_after, now=now, brake=brake)
         if change:
             name = cluster.metadata.name
@@ -42,9 +43,21 @@ def taint_members(rehearsal: Rehearsal) -> bool:
     return is_changed
 
 
+def _tells_times(rehearsal: Rehearsal, cluster: Cluster) -> bool:
+    """Tell whether the times of a member can be read: one that cannot be keeps no other one from a plan."""
+    with rehearsal.contained(f"Cluster {cluster.metadata.name}"):
+        find_brake((cluster,), fraction=1.0, longest=0.0, now=rehearsal.now)
+        return True
+    return False
+
+
 def detect(rehearsal: Rehearsal) -> bool:
     """Create, change and delete bindings, as policies and templates demand."""
-    return sum(_detect(rehearsal, key) for key in _list_template_keys(rehearsal)) > 0
+    is_changed = False
+    for key in _list_template_keys(rehearsal):
+        with rehearsal.contained(str(key)):
+            is_changed = _detect(rehearsal, key) or is_changed
+    return is_changed
 
 
 def _list_template_keys(rehearsal: Rehearsal) -> list[Key]:

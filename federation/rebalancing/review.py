@@ -90,8 +90,12 @@ def review(
     limits: Limits,
     now: float,
 ) -> Review:
-    """Review all workloads of a rebalancer. Raises ObjectError if its own times cannot be read."""
-    moment = Moment(parse_time(rebalancer.metadata.creation_timestamp or ""), now)
+    """Review all workloads of a rebalancer. Raises TimeError if its own times cannot be read.
+
+    One without a creation time, in a file for example, is created now.
+    """
+    created = rebalancer.metadata.creation_timestamp
+    moment = Moment(parse_time(created) if created else now, now)
     before = rebalancer.status
     known = {entry.workload: entry for entry in merge_entries(wanted, before.observed_workloads or ())}
     bindings = {workload: find(workload) for workload in known}

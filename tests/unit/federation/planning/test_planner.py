@@ -18,7 +18,7 @@ from reberth.records import OwnerReference
 from tests.support.builders import Object
 from tests.support.federation.clusters import AGGREGATED, DUPLICATED, DYNAMIC, groups
 from tests.support.federation.copies import copy
-from tests.support.federation.objects import policy, template
+from tests.support.federation.objects import as_template, policy, template
 from tests.support.federation.objects import work as work_of
 from tests.support.federation.planned import (
     OURS,
@@ -34,6 +34,7 @@ from tests.support.federation.planned import (
 from tests.support.federation.rebalancers import at, rebalancer, well
 
 DEPLOYMENT = Key("apps/v1", "Deployment", "default", "web")
+WEB = DEPLOYMENT, template()
 DONE = {"lastScheduledTime": ago(900), "schedulerObservedGeneration": 1}
 TASK = {"fromCluster": "m1", "purgeMode": "Gracefully", "producer": "taint-manager", "replicas": 2}
 SPACIOUS = [member("m1", 300), member("m2", 100)]
@@ -306,6 +307,47 @@ def test_one_object_that_cannot_be_read_is_warned_about_and_fails_alone() -> Non
     told = " ".join(plan.warnings)
     assert "spec.handover.until: invalid time 'noon'" in told
     assert "Cluster m3: status.resourceSummary: invalid quantity 'x'" in told
+
+
+def test_a_template_that_cannot_be_read_gets_no_binding_and_fails_alone() -> None:
+    pod = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "bad"}}}]}}
+    wire = {"metadata": {"name": "odd", "namespace": "default"}, "spec": {"replicas": 1, "template": pod}}
+    bad = DEPLOYMENT._replace(name="odd"), as_template(wire)
+    plan = plan_of(SPACIOUS, [], policies=[policy("all", placement=DYNAMIC)], templates=[bad, WEB])
+    assert [each[1] for each in steps_of(plan) if each[0] == "Bind"] == ["web-deployment"]
+    assert "'bad'" in " ".join(plan.warnings)
+
+
+@pytest.mark.parametrize("is_ready", [True, False])
+def test_a_member_whose_times_cannot_be_read_is_warned_about_and_fails_alone(*, is_ready: bool) -> None:
+    rules = RULES._replace(lost_after=60.0, brake_fraction=1.0)
+    odd = member("m1", is_ready=is_ready)
+    (ready,) = odd.status.conditions or ()
+    conditions = (replace(ready, last_transition_time="noon"),)
+    odd = replace(odd, status=replace(odd.status, conditions=conditions))
+    plan = plan_of([odd, member("m2", is_ready=False)], [], rules)
+    assert [each[1] for each in steps_of(plan)] == ["m2"]
+    (told,) = plan.warnings
+    assert told.startswith("Cluster m1: invalid time 'noon'")
+
+
+def test_a_return_whose_end_cannot_be_read_fails_alone() -> None:
+    handover = {"clusters": [{"name": "m1", "replicas": 1}], "until": "noon"}
+    bad = away("bad", 400)
+    bad = replace(
+        bad, spec=msgspec.convert({**msgspec.to_builtins(bad.spec), "handover": handover}, type(bad.spec))
+    )
+    plan = plan_of(SPACIOUS, [bad, ours("web", 1, AGGREGATED)])
+    assert "until" in " ".join(plan.warnings)
+    assert ("Schedule", "web-deployment", {"m1": 1}) in steps_of(plan)
+
+
+def test_a_rebalancer_that_nobody_has_created_yet_is_created_now() -> None:
+    web = ours("web", 4, DYNAMIC, at={"m2": 4}, applied=DYNAMIC, status=DONE)
+    new = rebalancer("web")
+    new = replace(new, metadata=replace(new.metadata, creation_timestamp=None))
+    plan = plan_of(SPACIOUS, [web], rebalancers=[new])
+    assert (steps_of(plan)[0][0], plan.warnings) == ("Rebalance", ())
 
 
 def test_a_disabled_controller_does_nothing() -> None:
