@@ -85,7 +85,7 @@ def forget_readiness(kind: str, status: Object) -> Object:
     """Return the last status of a copy in a member that is silent: nobody knows whether its pods run."""
     unknown: Object = {name: 0 for name in _READY if name in status}
     unknown |= {name: status[of] for name, of in _NOT_READY.items() if of in status}
-    if kind == "Pod" and status.get("phase") in {"Pending", "Running"}:
+    if kind == "Pod" and text_at(status, "phase") in {"Pending", "Running"}:
         unknown["phase"] = "Unknown"
     return {**status, **unknown}
 

@@ -46,6 +46,8 @@ _RETAIN = "resourcetemplate.karmada.io/retain-replicas"
 
 LARGEST_STATUS = 2**16
 """Bytes of a copy's status that are told on. That of a binding has those of all its clusters."""
+_MOST_DIGITS = 18
+"""Of a number that fits into 64 bits."""
 _LEVELS_AROUND = 8
 """At least as many as there are around the status of a copy in that of a Work, and of a binding."""
 
@@ -287,7 +289,8 @@ def _tell_generations(group: str, found: ResourceTemplate) -> Object:
         return {}
     of_template = (found.metadata.annotations or {}).get(GENERATION_OF_TEMPLATE, "")
     generations = {GENERATION: found.metadata.generation}
-    return {**generations, OF_TEMPLATE: int(of_template)} if of_template.isdecimal() else generations
+    is_number = of_template.isdecimal() and len(of_template) <= _MOST_DIGITS
+    return {**generations, OF_TEMPLATE: int(of_template)} if is_number else generations
 
 
 def _can_be_told(found: ResourceTemplate) -> bool:

@@ -218,6 +218,7 @@ def test_networks_that_are_none_are_refused_with_their_field() -> None:
         ("Job", {"active": 1, "ready": 1, "succeeded": 2}, {"ready": 0}),
         ("Pod", {"phase": "Running"}, {"phase": "Unknown"}),
         ("Pod", {"phase": "Succeeded"}, {}),
+        ("Pod", {"phase": ["Running"]}, {}),
         ("Service", {"loadBalancer": {"ingress": [{"ip": "203.0.113.1"}]}}, {}),
     ],
 )

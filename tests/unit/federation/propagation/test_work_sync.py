@@ -162,6 +162,16 @@ def test_the_generation_annotation_of_a_copy_is_reported() -> None:
     }
 
 
+@pytest.mark.parametrize("odd", ["9" * 5000, "9" * 19, "-1", "x"])
+def test_a_generation_of_the_template_that_is_none_is_left_out(odd: str) -> None:
+    annotations = {"resourcetemplate.karmada.io/generation": odd}
+    metadata = {"name": "web", "generation": 4, "annotations": annotations}
+    there = as_template({**sent(made()), "metadata": metadata, "status": {"replicas": 2}})
+    change = change_work_status(made(), [ManifestOutcome(WEB, "deployments", there, None)], now=NOW)
+    assert change is not None
+    assert change["status"]["manifestStatuses"][0]["status"] == {"replicas": 2, "generation": 4}
+
+
 def test_a_pod_that_is_being_deleted_in_its_member_is_reported_as_unhealthy() -> None:
     status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     for deleted, health in ((None, "Healthy"), ("2026-11-19T05:00:00Z", "Unhealthy")):
