@@ -103,15 +103,19 @@ class GracefulController:
         )
         if change := write_assessment(binding, found):
             binding = await self._hub.patch(resource, binding, change)
+            self._tell_ended(key, binding, found)
         if status := change_failover_condition(binding, found, now=now):
             await self._hub.patch(resource, binding, status, subresource="status")
+        # A grace period is over after `due`, not at it, and times are whole seconds.
+        return None if found.due is None else max(0.0, found.due - now) + 1
+
+    def _tell_ended(self, key: Key, binding: ResourceBinding, found: Assessment) -> None:
+        """Do it as soon as the tasks are gone: another attempt, after a conflict, does not find them."""
         self._count_ended(found)
         for task in found.ended:
             self._record(key, binding, _SUCCEEDED, f"Evict from cluster {task.from_cluster} succeed.")
         for task in found.withdrawn:
             self._record(key, binding, _WITHDRAWN, _explain(task))
-        # A grace period is over after `due`, not at it, and times are whole seconds.
-        return None if found.due is None else max(0.0, found.due - now) + 1
 
     def _count_ended(self, found: Assessment) -> None:
         for task in found.withdrawn:

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -13,6 +14,8 @@ from federation.failover.eviction_tasks import PRODUCER
 from federation.hub.work_index import WorkIndex
 from federation.objects import resources
 from federation.objects.conditions import find_condition
+from reberth.records import Condition
+from reberth.values import errors
 from reberth.values.duration import Duration
 from tests.support.federation.clusters import binding, cluster
 from tests.support.federation.copies import copy
@@ -121,6 +124,27 @@ async def test_an_eviction_that_a_person_ends_is_counted_as_such() -> None:
     await hub.run(5)
     assert hub.leaves == []
     assert (under_way(), ended("byHand")) == (0, before + 1)
+
+
+async def test_an_eviction_that_has_ended_is_counted_and_told_although_the_status_meets_a_conflict() -> None:
+    hub, before = EvictionHub(), ended("byHand")
+    held_back = [{"type": "Failover", "status": "False", "reason": "MemberLost"}]
+    conflicts = [errors.Conflict("patch", "changed meanwhile")]
+    merge = hub.merge
+
+    async def refuse_status(*given: Any, **more: Any) -> Any:
+        if more.get("subresource") == "status" and conflicts:
+            raise conflicts.pop()
+        return await merge(*given, **more)
+
+    hub.merge = refuse_status  # type: ignore[method-assign]
+    one = leaving(suppressDeletion=False)
+    conditions = msgspec.convert(held_back, tuple[Condition, ...])
+    hub.put(resources.BINDINGS, replace(one, status=replace(one.status, conditions=conditions)))
+    await hub.run(5)
+    assert (hub.leaves, conflicts) == ([], [])
+    assert ended("byHand") == before + 1
+    assert hub.events == [("EvictWorkloadFromClusterSucceed", "Evict from cluster m1 succeed.")] * 2
 
 
 async def test_an_eviction_of_a_workload_that_is_deleted_is_under_way_no_longer() -> None:
