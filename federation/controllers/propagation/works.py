@@ -5,6 +5,7 @@ Watches bindings, resource templates, Works and new Clusters. Writes Works. Asks
 
 import asyncio
 from collections.abc import Coroutine, Iterable
+from itertools import compress
 from typing import Any
 
 from federation.api import WORK_API_VERSION, ResourceBinding
@@ -88,12 +89,9 @@ class WorksController:
         for work, change in steps.change.values():
             await self._hub.patch(resources.WORKS, work, change)
         awaited = {cluster: self._made.seconds_left((key, cluster)) for cluster in steps.create}
-        await _all_of(
-            self._create(key, cluster, wanted)
-            for cluster, wanted in steps.create.items()
-            if not awaited[cluster]
-        )
-        if written := {*steps.change, *(each for each, wait in awaited.items() if not wait)}:
+        due = {cluster: wanted for cluster, wanted in steps.create.items() if not awaited[cluster]}
+        made = await _all_of(self._create(key, cluster, wanted) for cluster, wanted in due.items())
+        if written := {*steps.change, *compress(due, made)}:
             both = refer_to(key, binding.metadata), refer_to(bound, template.metadata)
             tell_step(self._hub, WORKS_WRITTEN, *both, clusters=list_names(written))
         return max(awaited.values(), default=0.0) or None
@@ -106,14 +104,18 @@ class WorksController:
         now = asyncio.get_running_loop().time()
         return max(0.0, self._unclaimed.setdefault(key, now) + self._settings.wait_for_claim - now)
 
-    async def _create(self, key: Key, cluster: str, wanted: Object) -> None:
-        """Skip a cluster that does not exist: it has no namespace. Its creation queues the binding again."""
+    async def _create(self, key: Key, cluster: str, wanted: Object) -> bool:
+        """Skip a cluster that does not exist: it has no namespace. Its creation queues the binding again.
+
+        Tell whether the Work was created.
+        """
         there = self._hub.find(resources.CLUSTERS, "", cluster)
         if there is None or there.metadata.deletion_timestamp is not None:
-            return
+            return False
         await self._hub.api.create_object(resources.WORKS, wanted, namespace=namespace_of_works(cluster))
         if cluster not in self._index.of(key):
             self._made.expect((key, cluster))
+        return True
 
     async def _sweep(self, key: Key) -> None:
         """Delete the Works of a deleted or misused binding, once the API server has confirmed it."""
@@ -143,8 +145,10 @@ class WorksController:
             await self._hub.remove(resources.WORKS, work)
 
 
-async def _all_of(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Run them concurrently; raise the first error when all are done."""
-    for result in await asyncio.gather(*calls, return_exceptions=True):
+async def _all_of(calls: Iterable[Coroutine[Any, Any, bool]]) -> list[bool]:
+    """Run them concurrently and return their results; raise the first error when all are done."""
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    for result in results:
         if isinstance(result, BaseException):
             raise result
+    return [result is True for result in results]

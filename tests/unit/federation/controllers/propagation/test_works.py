@@ -86,6 +86,24 @@ async def test_works_follow_the_schedule_decided_while_they_waited_for_their_tur
     )
 
 
+async def test_only_clusters_that_got_a_work_are_named() -> None:
+    hub = CallPriorityHub()
+    hub.put_cluster("m1")
+    hub.put(DEPLOYMENTS, template())
+    hub.put(resources.BINDINGS, claimed_binding(clusters=given(gone=1, m1=2)))
+    await hub.run_works()
+    assert hub.made == ["m1"]
+    assert set(hub.events) == {("SyncWorkSucceed", "Wrote its Works for m1.")}
+
+
+async def test_nothing_is_told_where_no_cluster_got_a_work() -> None:
+    hub = CallPriorityHub()
+    hub.put(DEPLOYMENTS, template())
+    hub.put(resources.BINDINGS, claimed_binding(clusters=given(gone=1)))
+    await hub.run_works()
+    assert (hub.made, hub.events) == ([], [])
+
+
 def _put_template(hub: CallPriorityHub, named: dict[str, str]) -> None:
     made = template(named["name"])
     meta = msgspec.structs.replace(made.metadata, namespace=named.get("namespace", ""))
