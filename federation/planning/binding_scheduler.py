@@ -54,8 +54,9 @@ class BindingScheduler:
         self._reservations = Reservations(lasting=rules.reserve_for, reported_within=rules.reported_within)
 
     def fork(self) -> Self:
-        """Return a scheduler that knows the same, and whose decisions this one does not see."""
+        """Return a scheduler that knows the same, and whose decisions neither this one nor metrics see."""
         other = copy.copy(self)
+        other._timed = untimed  # noqa: SLF001 - the same class
         other._reservations = self._reservations.copy()  # noqa: SLF001 - the same class
         return other
 

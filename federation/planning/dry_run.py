@@ -4,8 +4,10 @@ Each workload is decided as its trigger would have it decided, with the room tha
 take. Nothing is triggered, and no room is reserved but in the fork of the scheduler that decides.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
 
+import msgspec
 from msgspec.structs import replace
 
 from federation.api import (
@@ -33,6 +35,10 @@ from reberth.values.object_error import ObjectError
 from reberth.values.text_limits import cut
 from reberth.values.timestamp import write_time
 
+MOST_BYTES = 2**20
+"""Of the spec and the answer of a rebalancer together: etcd takes no object of more than 1.5 MiB."""
+_MOST_ENTRIES = 8192
+_MORE = "The answers for {count} more workloads do not fit into the status; ask for fewer at once."
 UNREADABLE = "BindingUnreadable"
 _MISSING = "No binding found; there is nothing to rebalance."
 _STAYS = "A fresh scheduling would leave it where it is: {clusters}."
@@ -54,11 +60,43 @@ def answer_dry_run(
     limits: Limits,
     now: float,
 ) -> RebalancerStatus:
-    """Answer for all workloads, in the order in which they would be triggered, by a fork of the scheduler."""
+    """Answer for all workloads at once."""
+    entries = list_answers(rebalancer, wanted, find, scheduler, limits=limits, now=now)
+    return write_answer(rebalancer, entries, now=now)
+
+
+def list_answers(
+    rebalancer: WorkloadRebalancer,
+    wanted: Iterable[RebalancedWorkload],
+    find: Find,
+    scheduler: BindingScheduler,
+    *,
+    limits: Limits,
+    now: float,
+) -> Iterator[ObservedWorkload]:
+    """Answer for one workload after the other, as they would be triggered, by a fork of the scheduler."""
     asking = _DryRun(rebalancer, scheduler, limits, now)
-    entries = tuple(asking.answer(each.workload, find(each.workload)) for each in merge_entries(wanted, ()))
-    finish = find_finish(RebalancerStatus(), entries, now=now)
-    return RebalancerStatus(entries, rebalancer.metadata.generation, finish)
+    for each in merge_entries(wanted, ()):
+        yield asking.answer(each.workload, find(each.workload))
+
+
+def write_answer(
+    rebalancer: WorkloadRebalancer, entries: Iterable[ObservedWorkload], *, now: float
+) -> RebalancerStatus:
+    """Write the status. The last entry that it has room for says how many others there are."""
+    every = tuple(entries)
+    shown = every[: _count_fitting(every, MOST_BYTES - len(msgspec.json.encode(rebalancer.spec)))]
+    if len(shown) < len(every):
+        more = _MORE.format(count=len(every) - len(shown))
+        shown = (*shown[:-1], replace(shown[-1], message=cut(f"{more} {shown[-1].message or ''}")))
+    finish = find_finish(RebalancerStatus(), shown, now=now)
+    return RebalancerStatus(shown, rebalancer.metadata.generation, finish)
+
+
+def _count_fitting(entries: Iterable[ObservedWorkload], room: int) -> int:
+    """Count the entries that fit, at least one and at most as many as the API server takes."""
+    sizes = accumulate(len(msgspec.json.encode(each)) + 1 for each in entries)
+    return min(_MOST_ENTRIES, max(1, sum(size <= room for size in sizes)))
 
 
 class _DryRun:

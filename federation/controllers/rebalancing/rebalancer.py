@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from federation.api import ResourceBinding, WorkloadRebalancer
+from federation.api import ObservedWorkload, ResourceBinding, WorkloadRebalancer
 from federation.controllers.rebalancing.events import RebalanceEvents
 from federation.hub.hub import Hub
 from federation.hub.workqueue import QueueSettings, WorkQueue
@@ -24,7 +24,7 @@ from federation.objects.merge_patch import make_merge_patch
 from federation.objects.names import Key
 from federation.objects.template import Object
 from federation.planning.binding_scheduler import BindingScheduler
-from federation.planning.dry_run import answer_dry_run, is_answered
+from federation.planning.dry_run import is_answered, list_answers, write_answer
 from federation.planning.rebalanced_bindings import Lookup, binding_key, choose_handover
 from federation.rebalancing.expiry import seconds_left
 from federation.rebalancing.progress import find_waiting
@@ -46,6 +46,8 @@ _AFTER_CONFLICT = 1.0
 _ENTRIES_AT_ONCE = 50
 """A status with more entries is written less often: one of 300 entries costs the API server as much as 20
 bindings."""
+_ANSWERS_AT_ONCE = 50
+"""Of a dry run: then others have their turn."""
 
 
 class RebalancerSettings(QueueSettings, frozen=True):
@@ -145,7 +147,7 @@ class RebalancerController:
         if rebalancer is None or rebalancer.metadata.deletion_timestamp is not None:
             return None
         now, limits = self._hub.clock(), self._limits(rebalancer)
-        found = self._review(rebalancer, limits, now)
+        found = await self._review(rebalancer, limits, now)
         if rest := self._seconds_to_wait(rebalancer, found):
             return rest
         rebalancer = await self._write_status(rebalancer, found)
@@ -157,14 +159,15 @@ class RebalancerController:
         ]
         return min((wait for wait in waits if wait is not None), default=None)
 
-    def _review(self, rebalancer: WorkloadRebalancer, limits: Limits, now: float) -> Review:
+    async def _review(self, rebalancer: WorkloadRebalancer, limits: Limits, now: float) -> Review:
         if rebalancer.spec.dry_run and is_answered(rebalancer):
             return Review(rebalancer.status)
         find = self._lookup.find_binding
         wanted = list_wanted(rebalancer, self._lookup.resolve)
         if rebalancer.spec.dry_run:
             scheduler = self._fork_scheduler()
-            return Review(answer_dry_run(rebalancer, wanted, find, scheduler, limits=limits, now=now))
+            answers = list_answers(rebalancer, wanted, find, scheduler, limits=limits, now=now)
+            return Review(write_answer(rebalancer, await _gather(answers), now=now))
         return review(rebalancer, wanted, find, limits=limits, now=now)
 
     def _seconds_to_wait(self, rebalancer: WorkloadRebalancer, found: Review) -> float:
@@ -248,6 +251,16 @@ class RebalancerController:
 
 def _key(name: str) -> Key:
     return Key(resources.REBALANCERS.api_version, resources.REBALANCERS.kind.name, "", name)
+
+
+async def _gather(answers: Iterable[ObservedWorkload]) -> list[ObservedWorkload]:
+    """Gather answers that take time to decide; others have their turn in between."""
+    gathered = []
+    for answer in answers:
+        gathered.append(answer)
+        if len(gathered) % _ANSWERS_AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return gathered
 
 
 def _is_newer(one: WorkloadRebalancer, other: WorkloadRebalancer) -> bool:

@@ -1,15 +1,19 @@
 """Dry runs of WorkloadRebalancers: where workloads would move, and why others would not."""
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import msgspec
 import pytest
 
 from federation.api import Cluster, ObservedWorkload, RebalancerStatus, ResourceBinding
+from federation.objects.names import Key
 from federation.planning.binding_scheduler import BindingScheduler, SchedulingRules
-from federation.planning.dry_run import answer_dry_run, is_answered
+from federation.planning.dry_run import answer_dry_run, is_answered, write_answer
 from federation.rebalancing.review import Limits, review
+from federation.scheduling.outcome import Step
 from tests.support.federation.clusters import DUPLICATED, DYNAMIC, cluster
-from tests.support.federation.rebalancers import UNLIMITED, T, bound, rebalancer
+from tests.support.federation.rebalancers import UNLIMITED, T, bound, entry, rebalancer
 
 RULES = SchedulingRules(120, 15, 600)
 OURS = {"name": "web", "namespace": "default", "labels": {"binding.karmada.io/managed-by": "test"}}
@@ -97,6 +101,38 @@ def test_one_that_cannot_be_read_names_the_field(given: dict[str, Any], field: s
     answer = ask({"web": ours({"m2": 4}, **given)}, cluster("m1"))
     assert said(answer["web"])[1] == reason
     assert field in said(answer["web"])[2]
+
+
+@pytest.mark.parametrize(("count", "shown", "text"), [(3000, 1024, "x"), (9000, 8192, "")])
+def test_an_answer_that_is_too_large_says_how_many_are_missing(count: int, shown: int, text: str) -> None:
+    every = [entry(f"w{number:04}", message=text * 1000, result="Failed") for number in range(count)]
+    found = write_answer(rebalancer("web", dryRun=True), every, now=T)
+    entries = found.observed_workloads or ()
+    assert len(msgspec.json.encode(entries)) <= 2**20
+    assert len(entries) <= shown
+    assert [each.workload for each in entries] == [each.workload for each in every[: len(entries)]]
+    told = f"The answers for {count - len(entries)} more workloads do not fit into the status"
+    assert (entries[-1].message or "").startswith(told)
+    assert not any("do not fit" in (each.message or "") for each in entries[:-1])
+    assert found.finish_time, "it is answered"
+    assert write_answer(rebalancer("web", dryRun=True), every[:5], now=T).observed_workloads == tuple(
+        every[:5]
+    )
+
+
+def test_decisions_of_a_fork_are_not_timed() -> None:
+    times: list[Step] = []
+
+    def timed(step: Step) -> AbstractContextManager[None]:
+        times.append(step)
+        return nullcontext()
+
+    scheduler = BindingScheduler(lambda: (cluster("m1"),), RULES, timed=timed)
+    key = Key("work.karmada.io/v1alpha2", "ResourceBinding", "default", "web")
+    scheduler.fork().decide(key, bound({}, placement=DYNAMIC), now=T)
+    assert not times
+    scheduler.decide(key, bound({}, placement=DYNAMIC), now=T)
+    assert times
 
 
 def test_it_foretells_what_a_request_then_decides() -> None:

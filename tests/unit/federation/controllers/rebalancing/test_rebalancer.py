@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import cast
 
 import msgspec
@@ -141,6 +142,30 @@ async def test_a_dry_run_writes_its_answer_and_triggers_nothing() -> None:
     assert [each.reason for each in entries] == ["NoClusterFit", "NoClusterFit"]
     assert hub.is_finished
     assert hub.events == []
+
+
+async def test_a_dry_run_lets_others_have_their_turn() -> None:
+    turns, seen = 0, []
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    class Looked(RebalancerHub):
+        def find(self, _: object) -> None:
+            seen.append(turns)
+
+    hub = Looked(*(f"w{number:03}" for number in range(200)))
+    hub.rebalancer._lookup = SimpleNamespace(find_binding=hub.find, resolve=lambda _: ())  # type: ignore[assignment]
+    found = cast("WorkloadRebalancer", hub.cache.of(resources.REBALANCERS.kind).named("", "all"))
+    asking = msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, dry_run=True))
+    other = asyncio.create_task(count_turns())
+    answer = await hub.rebalancer._review(asking, hub.rebalancer._limits(asking), NOW)
+    other.cancel()
+    assert len(answer.status.observed_workloads or ()) == len(seen) == 200
+    assert len(set(seen)) == 4, "after each fifty"
 
 
 async def test_a_dry_run_that_is_none_any_more_is_carried_out() -> None:
