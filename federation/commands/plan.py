@@ -101,6 +101,7 @@ def read_rules(settings: FederationSettings) -> PlanRules:
         lost_after=members.taint_lost_members_after,
         brake_fraction=members.brake.lost_fraction,
         brake_longest=members.brake.longest,
+        let_go_after=members.let_go_after,
     )
 
 

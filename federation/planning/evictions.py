@@ -11,6 +11,7 @@ from federation.membership.cluster_status import is_member_ready
 from federation.objects.resources import HeldWork
 from federation.propagation.aggregation import read_copies
 from federation.propagation.schedule_result import is_scheduled_by_us
+from reberth.values.timestamp import parse_time
 
 FindCluster = Callable[[str], Cluster | None]
 
@@ -29,6 +30,14 @@ def list_evictions(
         task = make_task(binding, target.name, reason=cause.reason, message=cause.message)
         if task is not None:
             yield cause, task
+
+
+def find_release(cluster: Cluster, *, let_go_after: float, last_turn: float) -> float:
+    """Return when a Cluster that is deleted lets go of workloads that have no other one.
+
+    `last_turn` is when the last one had its turn to leave, inf if that is still to come. Raises TimeError.
+    """
+    return max(parse_time(cluster.metadata.deletion_timestamp or ""), last_turn) + let_go_after
 
 
 def assess_evictions(

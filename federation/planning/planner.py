@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 from federation.api import DEFAULT_SCHEDULER, ResourceBinding
+from federation.failover.eviction_tasks import concerns
 from federation.objects.names import Key
-from federation.planning.evictions import assess_evictions, list_concerned, list_evictions
+from federation.planning.evictions import assess_evictions, find_release, list_concerned, list_evictions
 from federation.planning.hub_objects import HubObjects, HubSnapshot
 from federation.planning.moving_stages import (
     decide_binding_failback,
@@ -16,7 +17,7 @@ from federation.planning.moving_stages import (
     review_binding_handover,
 )
 from federation.planning.placing_stages import detect, schedule, taint_members
-from federation.planning.plan import BindingForecast, HubPlan, PlannedWait, WaitsFor
+from federation.planning.plan import Action, BindingForecast, HubPlan, PlannedWait, WaitsFor
 from federation.planning.rehearsal import PlanRules, Rehearsal, Stage, list_clusters, run_stages
 from federation.propagation.binding import find_misuse, template_of
 from federation.propagation.schedule_result import is_scheduled_by_us
@@ -39,6 +40,8 @@ STAGES: Mapping[str, Stage] = {
 }
 _NOT_OURS = "NotScheduled"
 _DELETED = "its template does not exist any more"
+_DELETES = "{name}: the time letGoAfter is over, and its copy is deleted with the Cluster"
+_WILL_DELETE = "its copy in {name} is deleted with the Cluster then, even if it has no other cluster"
 _LOST = "{members} cannot be reached: no new copy is made before it is known that the old one is gone"
 
 
@@ -48,6 +51,7 @@ def make_plan(snapshot: HubSnapshot, rules: PlanRules, *, now: float) -> HubPlan
     before = dict(hub.bindings)
     rehearsal = Rehearsal(hub, rules, now=now)
     run_stages(rehearsal, [stage for name, stage in STAGES.items() if _runs(name, hub, rules)])
+    _let_go(rehearsal)
     return HubPlan(
         kind="Plan",
         now=write_time(now),
@@ -58,6 +62,30 @@ def make_plan(snapshot: HubSnapshot, rules: PlanRules, *, now: float) -> HubPlan
         },
         warnings=tuple(rehearsal.warnings),
     )
+
+
+def _let_go(rehearsal: Rehearsal) -> None:
+    """Tell which workloads lose their copies in deleted Clusters now, with or without another cluster."""
+    for _, binding in rehearsal.hub.list_bindings():
+        with rehearsal.contained(name_of(binding)):
+            for name, release in _list_releases(rehearsal, binding):
+                if release <= rehearsal.now:
+                    leaving = tuple(each for each in list_clusters(binding) if each.name == name)
+                    rehearsal.tell(
+                        Action.LET_GO, name_of(binding), _DELETES.format(name=name), origin=leaving
+                    )
+
+
+def _list_releases(rehearsal: Rehearsal, binding: ResourceBinding) -> Iterator[tuple[str, float]]:
+    """Yield the deleted Clusters in which a workload has copies, and when those go."""
+    if "members" not in rehearsal.rules.controllers:
+        return
+    for name in sorted(list_concerned(binding)):
+        cluster = rehearsal.hub.find_cluster(name)
+        if cluster and cluster.metadata.deletion_timestamp is not None and concerns(binding, name):
+            last_turn = rehearsal.now if name in rehearsal.evicted_from else 0.0
+            after = rehearsal.rules.let_go_after
+            yield name, find_release(cluster, let_go_after=after, last_turn=last_turn)
 
 
 def _runs(name: str, hub: HubObjects, rules: PlanRules) -> bool:
@@ -119,6 +147,10 @@ def _list_waits(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> Ite
         yield from _wait_for_tolerations(rehearsal, binding)
         if binding.spec.graceful_eviction_tasks:
             yield from _wait_for_evictions(rehearsal, key, binding)
+        for name, release in _list_releases(rehearsal, binding):
+            if release > rehearsal.now:
+                text = _WILL_DELETE.format(name=name)
+                yield PlannedWait(WaitsFor.EVICTION, text, write_time(release))
         yield from _wait_for_handover(rehearsal, key, binding)
         if wants_failback(binding):
             yield from _wait_for_failback(rehearsal, key, binding)
@@ -140,7 +172,10 @@ def _wait_for_evictions(rehearsal: Rehearsal, key: Key, binding: ResourceBinding
     if found.lost:
         yield PlannedWait(WaitsFor.MEMBER, _LOST.format(members=", ".join(found.lost)))
     there = {target.name for target in list_clusters(binding)}
+    deleted = {name for name, _ in _list_releases(rehearsal, binding)}
     for task in found.kept:
+        if task.from_cluster in there and task.from_cluster in deleted:
+            continue
         if task.from_cluster in there:
             yield PlannedWait(
                 WaitsFor.EVICTION, f"it stays in {task.from_cluster} until it has another cluster"

@@ -37,6 +37,7 @@ class PlanRules(NamedTuple):
     lost_after: float | None = None
     brake_fraction: float = 1.0
     brake_longest: float = 0.0
+    let_go_after: float = 600.0
 
 
 class Rehearsal:
@@ -47,6 +48,8 @@ class Rehearsal:
         self.rules = rules
         self.now = now
         self.steps: list[PlannedStep] = []
+        self.evicted_from: set[str] = set()
+        """The clusters that workloads have their turn to leave now."""
         self.decisions: dict[Key, Decision] = {}
         self.warnings: dict[str, None] = {}
         self.scheduler = BindingScheduler(
@@ -65,6 +68,8 @@ class Rehearsal:
         self, action: Action, subject: str, reason: str, *, origin: Clusters = (), to: Clusters = ()
     ) -> None:
         self.steps.append(PlannedStep(action, subject, reason, origin or None, to or None))
+        if action is Action.EVICT:
+            self.evicted_from.update(each.name for each in origin)
 
     def tell_move(self, action: Action, before: ResourceBinding, after: ResourceBinding, reason: str) -> None:
         """Tell of new clusters, with the old replicas that stay for now."""

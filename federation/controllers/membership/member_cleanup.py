@@ -16,12 +16,11 @@ from federation.hub.telemetry.step_events import SPACE_CREATED, SPACE_REMOVED, t
 from federation.objects import resources
 from federation.objects.names import namespace_of_works
 from federation.objects.template import Object
-from federation.planning.evictions import list_evictions
+from federation.planning.evictions import find_release, list_evictions
 from federation.scheduling import name_of
 from reberth.client.events import WARNING
 from reberth.records import ObjectReference
 from reberth.values import errors
-from reberth.values.timestamp import parse_time
 
 FINALIZER = "karmada.io/cluster-controller"
 _FINALIZER_MANAGER = "reberth-federation-finalizer"
@@ -65,7 +64,9 @@ class MemberCleanup:
         """Wait for replacements or the timeout; then delete the Works, their namespace, the finalizer."""
         name = cluster.metadata.name
         staying = [binding for _, binding in self._hub.list_bindings() if concerns(binding, name)]
-        if staying and self._hub.clock() < self._find_begin(cluster, staying) + self._let_go_after:
+        last_turn = self._find_last_turn(cluster, staying)
+        release = find_release(cluster, let_go_after=self._let_go_after, last_turn=last_turn)
+        if staying and self._hub.clock() < release:
             self._record(cluster, _name_some(staying))
             return _LOOK_AGAIN
         works = list(self._hub.cache.of(resources.WORKS.kind).rows().within(namespace_of_works(name)))
@@ -79,13 +80,13 @@ class MemberCleanup:
         await self._set_finalizers(cluster, [])
         return None
 
-    def _find_begin(self, cluster: Cluster, staying: Iterable[ResourceBinding]) -> float:
-        """Return since when nobody has to wait for a turn: the deletion or the last turn; inf if not yet."""
+    def _find_last_turn(self, cluster: Cluster, staying: Iterable[ResourceBinding]) -> float:
+        """Return when the last workload had its turn to leave; inf if one is still to have it, 0 if none."""
         name, now = cluster.metadata.name, self._hub.clock()
         if any(self._awaits_turn(each, cluster) for each in staying):
             self._waited_at[name] = now
             return float("inf")
-        return max(parse_time(cluster.metadata.deletion_timestamp or ""), self._waited_at.get(name, 0.0))
+        return self._waited_at.get(name, 0.0)
 
     def _awaits_turn(self, binding: ResourceBinding, cluster: Cluster) -> bool:
         """Tell whether the workload will be evicted for the deletion, and is not yet."""

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from federation.api import RebalancerStatus, ResourceBinding
+from federation.api import Cluster, RebalancerStatus, ResourceBinding
 from federation.objects.names import Key
 from federation.planning import rehearsal
 from federation.planning.output import write_json
@@ -413,6 +413,39 @@ def test_one_that_has_nowhere_to_go_stays_and_says_so() -> None:
     assert steps_of(plan) == [("Evict", "web-deployment", {})]
     assert [each[0] for each in waits_of(plan, "web")] == ["Clusters", "Eviction"]
     assert plan.bindings["default/web-deployment"].to == plan.bindings["default/web-deployment"].origin
+
+
+def deleted(name: str, *, ago_seconds: float) -> Cluster:
+    made = member(name)
+    return replace(made, metadata=replace(made.metadata, deletion_timestamp=ago(ago_seconds)))
+
+
+def test_a_workload_without_another_cluster_loses_its_copy_with_a_deleted_one() -> None:
+    web = ours("web", 2, AGGREGATED, at={"m1": 2}, applied=AGGREGATED, status=DONE)
+    plan = plan_of([deleted("m1", ago_seconds=900)], [web])
+    assert [each[0] for each in steps_of(plan)] == ["Evict"], "its turn comes only now"
+    assert waits_of(plan, "web") == [("Clusters", None), ("Eviction", at(600))]
+    assert "even if it has no other" in plan.bindings["default/web-deployment"].waits[1].message
+    evicted = ours(
+        "web", 2, AGGREGATED, at={"m1": 2}, applied=AGGREGATED, status=DONE, gracefulEvictionTasks=[TASK]
+    )
+    plan = plan_of([deleted("m1", ago_seconds=500)], [evicted])
+    assert (steps_of(plan), waits_of(plan, "web")[1:]) == ([], [("Eviction", at(100))])
+    plan = plan_of([deleted("m1", ago_seconds=700)], [evicted])
+    assert [(each.action, each.origin) for each in plan.steps] == [("LetGo", evicted.spec.clusters)]
+    assert waits_of(plan, "web") == [("Clusters", None)]
+
+
+def test_nothing_is_let_go_where_nobody_cleans_up_or_for_longer() -> None:
+    evicted = ours(
+        "web", 2, AGGREGATED, at={"m1": 2}, applied=AGGREGATED, status=DONE, gracefulEvictionTasks=[TASK]
+    )
+    idle = RULES._replace(controllers=RULES.controllers - {"members"})
+    plan = plan_of([deleted("m1", ago_seconds=700)], [evicted], idle)
+    assert steps_of(plan) == []
+    assert "until it has another cluster" in plan.bindings["default/web-deployment"].waits[1].message
+    patient = RULES._replace(let_go_after=3600.0)
+    assert steps_of(plan_of([deleted("m1", ago_seconds=700)], [evicted], patient)) == []
 
 
 def test_copies_in_a_cluster_that_is_deleted_are_evicted_with_the_decision() -> None:
