@@ -1,6 +1,7 @@
 """Aggregated status: from the copies in the clusters to the binding and to the resource template."""
 
 from collections.abc import Collection, Mapping
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -26,6 +27,8 @@ from reberth.records import Condition
 from reberth.values.text_limits import cut
 
 FULLY_APPLIED = "FullyApplied"
+LARGEST_SUM = 2**19
+"""Bytes of the statuses of all copies that a binding tells: etcd takes no object of more than 1.5 MiB."""
 _SUCCESS = ("FullyAppliedSuccess", "All works have been successfully applied")
 _FAILURE = ("FullyAppliedFailed", "Failed to apply all works, see status.aggregatedStatus for details")
 
@@ -45,7 +48,10 @@ def change_binding_status(
     Copies in members that are `silent` keep the status that was reported last; their health is Unknown.
     """
     status: Object = {}
-    aggregated = [_describe(name, works[name], is_silent=name in silent) for name in sorted(works)]
+    told = _find_told(works)
+    aggregated = [
+        _describe(name, works[name], is_silent=name in silent, is_told=name in told) for name in sorted(works)
+    ]
     if aggregated != [_read(each) for each in binding.status.aggregated_status or ()]:
         status["aggregatedStatus"] = aggregated
     if conditions := _change_conditions(binding, works, now):
@@ -53,6 +59,16 @@ def change_binding_status(
     if not status:
         return None
     return {"metadata": {"resourceVersion": binding.metadata.resource_version}, "status": status}
+
+
+def _find_told(works: Mapping[str, HeldWork]) -> set[str]:
+    """Find the clusters whose status of the copy is told, the smallest first.
+
+    With all of them the API server might refuse the binding, and what every cluster says would be lost.
+    """
+    sizes = sorted((len(bytes(_read_raw(work))), name) for name, work in works.items())
+    totals = accumulate(size for size, _ in sizes)
+    return {name for (_, name), total in zip(sizes, totals, strict=True) if total <= LARGEST_SUM}
 
 
 def change_template_status(
@@ -108,12 +124,12 @@ def is_applied(work: HeldWork) -> bool:
     return condition is not None and condition.status == "True"
 
 
-def _describe(cluster: str, work: HeldWork, *, is_silent: bool = False) -> Object:
+def _describe(cluster: str, work: HeldWork, *, is_silent: bool = False, is_told: bool = True) -> Object:
     condition = find_condition(work.status.conditions, APPLIED)
     described: Object = {"clusterName": cluster, "applied": is_applied(work)}
     if condition and condition.status != "True":
         described["appliedMessage"] = cut(condition.message or "")
-    status = read_status(work)
+    status = read_status(work) if is_told else None
     if isinstance(status, dict):
         described["status"] = status
     health = next((each.health for each in work.status.manifest_statuses or ()), "")
@@ -132,8 +148,12 @@ def _read(had: AggregatedStatus) -> Object:
 
 def read_status(work: HeldWork) -> Any:  # noqa: ANN401 - any JSON
     """Return the status that the member reported of the first object of a Work."""
-    raw = next((each.status for each in work.status.manifest_statuses or ()), msgspec.Raw())
+    raw = _read_raw(work)
     return msgspec.json.decode(raw) if bytes(raw) else None
+
+
+def _read_raw(work: HeldWork) -> msgspec.Raw:
+    return next((each.status for each in work.status.manifest_statuses or ()), msgspec.Raw())
 
 
 def has_ready_copy(

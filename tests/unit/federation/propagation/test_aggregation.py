@@ -42,6 +42,28 @@ def test_aggregated_status_has_each_copy_and_is_written_once() -> None:
     assert change_binding_status(after(one, change), works, now=NOW + 9) is None
 
 
+def test_large_statuses_of_many_members_leave_the_binding_writable_and_the_small_ones_told() -> None:
+    def large(size: int) -> HeldWork:
+        described = {
+            "identifier": IDENTIFIER,
+            "status": {"replicas": 2, "text": "x" * size},
+            "health": "Healthy",
+        }
+        wire: Object = {"metadata": {"name": "w"}}
+        return work(wire, manifestStatuses=[described])
+
+    one, works = claimed_binding(clusters=given(m99=1)), {f"m{number}": large(60_000) for number in range(25)}
+    change = change_binding_status(one, {**works, "m99": copy(1)}, now=NOW)
+    assert change is not None
+    assert len(msgspec.json.encode(change)) < 2**19 + 2**13
+    told = {each["clusterName"]: each for each in change["status"]["aggregatedStatus"]}
+    assert len(told) == 26
+    assert "status" in told["m99"], "the largest ones are left out"
+    assert sum("status" in each for each in told.values()) == 9
+    assert told["m9"]["health"] == "Healthy", "its health is told in any case"
+    assert change_binding_status(after(one, change), {**works, "m99": copy(1)}, now=NOW) is None
+
+
 def test_all_copies_applied_is_fully_applied() -> None:
     one = claimed_binding(clusters=given(m1=1))
     change = change_binding_status(one, {"m1": copy(2), "old": copy(0, applied=False)}, now=NOW)
