@@ -26,6 +26,8 @@ import msgspec
 from reberth.cluster.kinds import (
     DEPLOYMENT,
     HISTORY,
+    LIMIT_RANGE,
+    NAMESPACE,
     NODE,
     OWNED_CONTROLLERS,
     POD,
@@ -43,7 +45,16 @@ from reberth.cluster.owner_templates import drop_template, keep_name, keep_revis
 from reberth.cluster.pod_counts import PodCounts, list_guessed
 from reberth.cluster.pods.identity import Signature, find_controller, find_signature, group_of
 from reberth.cluster.pods.requests import Version
-from reberth.cluster.rows import NodeRow, PodRow, make_node_row, make_pod_row, trim, trim_history
+from reberth.cluster.rows import (
+    NodeRow,
+    PodRow,
+    make_node_row,
+    make_pod_row,
+    trim,
+    trim_history,
+    trim_limit_range,
+    trim_namespace,
+)
 from reberth.cluster.tables import Listeners, ObjectIdentity, Rows, Table, Tally, identify, meta_of
 from reberth.cluster.templates import Template, Templates
 from reberth.records import Node, ObjectMeta, Owner, Pod, Record, WorkloadIdentity
@@ -317,6 +328,8 @@ _SHORTENED: dict[Kind[Any, Any], Callable[[Any], Any]] = {
     REPLICATION_CONTROLLER: keep_template,
     REVISION: keep_revision,
     SERVICE_ACCOUNT: keep_name,
+    NAMESPACE: trim_namespace,
+    LIMIT_RANGE: trim_limit_range,
 }
 _WITHOUT_TEMPLATES: dict[Kind[Any, Any], Callable[[Any], Any]] = dict.fromkeys(
     (REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER), drop_template

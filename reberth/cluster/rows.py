@@ -27,8 +27,12 @@ from reberth.cluster.tables import meta_of
 from reberth.cluster.templates import PriorityError, Template, Templates, pack, part_amounts
 from reberth.records import (
     GIVEN_UP,
+    DatedMeta,
     EvictionHistory,
     Labels,
+    LimitRange,
+    ManagedFields,
+    Namespace,
     Node,
     NodeStatus,
     Pod,
@@ -49,6 +53,8 @@ PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 PHASE_BITS, FINISHED, TERMINATING, READY = 7, 8, 16, 32
 # Whether its spec is as it was created, or was changed since; neither is known of a pod without a generation.
 AS_CREATED, CHANGED = 64, 128
+_POD_SECURITY = b'"f:pod-security.kubernetes.io/enforce'
+"""How managed fields name the label, and the one of its version."""
 _PHASE_MARKS = {
     phase: number | (FINISHED if phase in ("Succeeded", "Failed") else 0)
     for number, phase in enumerate(PHASES)
@@ -161,6 +167,25 @@ def trim(record: Plain) -> Plain:
     return replace(record, metadata=replace(meta, annotations=keep_known(meta.annotations)))
 
 
+def trim_namespace(namespace: Namespace) -> Namespace:
+    """Keep of the managed fields when its Pod Security level was last changed."""
+    return replace(namespace, metadata=_keep_time(namespace.metadata, _POD_SECURITY))
+
+
+def trim_limit_range(limits: LimitRange) -> LimitRange:
+    """Keep of the managed fields when it was last changed."""
+    return replace(limits, metadata=_keep_time(limits.metadata, b""))
+
+
+def find_last_change(meta: DatedMeta) -> float:
+    """Tell when an object that was trimmed was last changed; infinity if that is not known."""
+    times = [each.time for each in meta.managed_fields or ()]
+    try:
+        return max((parse_time(each or "") for each in times), default=float("inf"))
+    except TimeError:
+        return float("inf")
+
+
 def trim_history(history: EvictionHistory) -> EvictionHistory:
     """Keep a history as it is, without conditions that others wrote."""
     own = tuple(
@@ -208,6 +233,13 @@ def _mark(pod: Pod, ready: PodCondition | None) -> int:
 
 def _read_time(text: str | None) -> float | None:
     return parse_time(text) if text else None
+
+
+def _keep_time(meta: DatedMeta, field: bytes) -> DatedMeta:
+    entries = [each for each in meta.managed_fields or () if field in bytes(each.fields_v1)]
+    last = find_last_change(replace(meta, managed_fields=tuple(entries)))
+    known = (ManagedFields(write_time(last)),) if last < float("inf") else None
+    return replace(meta, managed_fields=known)
 
 
 def _trim_node(node: Node) -> Node:

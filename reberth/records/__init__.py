@@ -10,10 +10,12 @@ from reberth.records.karpenter import (
 )
 from reberth.records.meta import (
     Condition,
+    DatedMeta,
     Labels,
     LabelSelector,
     LabelSelectorRequirement,
     ListMeta,
+    ManagedFields,
     ObjectMeta,
     OwnerReference,
     PartialObject,
@@ -215,6 +217,7 @@ __all__ = [
     "ContainerState",
     "ContainerStatus",
     "ControllerRevision",
+    "DatedMeta",
     "Debit",
     "DebitState",
     "DiskVolume",
@@ -244,6 +247,7 @@ __all__ = [
     "LimitRangeItem",
     "LimitedResources",
     "ListMeta",
+    "ManagedFields",
     "MoveLedger",
     "NamedClaimTemplate",
     "Namespace",

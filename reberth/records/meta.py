@@ -13,6 +13,7 @@ class Record(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_default
     """A piece of an object in its wire format."""
 
 
+_NO_FIELDS = msgspec.Raw(b"")
 Labels = dict[str, str]
 Quantity = str | int | float
 Quantities = dict[str, Quantity]
@@ -39,6 +40,19 @@ class ObjectMeta(Record, frozen=True):
     labels: Labels | None = None
     annotations: Labels | None = None
     owner_references: tuple[OwnerReference, ...] | None = None
+
+
+class ManagedFields(Record, frozen=True):
+    """When one of the writers of an object last changed the fields that it manages."""
+
+    time: str | None = None
+    fields_v1: msgspec.Raw = _NO_FIELDS
+
+
+class DatedMeta(ObjectMeta, frozen=True):
+    """The metadata of kinds of which it is read when they were changed. Of pods it would cost too much."""
+
+    managed_fields: tuple[ManagedFields, ...] | None = None
 
 
 class PartialObject(Record, frozen=True):

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from reberth.records.meta import Condition, Labels, ObjectMeta, Quantities, Record
+from reberth.records.meta import Condition, DatedMeta, Labels, ObjectMeta, Quantities, Record
 
 
 class Taint(Record, frozen=True):
@@ -42,7 +42,7 @@ class NamespaceStatus(Record, frozen=True):
 
 
 class Namespace(Record, frozen=True):
-    metadata: ObjectMeta
+    metadata: DatedMeta
     status: NamespaceStatus = NamespaceStatus()
 
 

@@ -6,7 +6,7 @@ quarter of the memory of the decoded form.
 
 import msgspec
 
-from reberth.records.meta import Labels, ObjectMeta, Quantities, Record
+from reberth.records.meta import DatedMeta, Labels, ObjectMeta, Quantities, Record
 from reberth.records.pods import Container, ContainerPort, PodSpec, Resources, Toleration
 from reberth.records.workloads import (
     Owner,
@@ -158,7 +158,7 @@ class LimitRangeSpec(Record, frozen=True):
 
 
 class LimitRange(Record, frozen=True):
-    metadata: ObjectMeta
+    metadata: DatedMeta
     spec: LimitRangeSpec = LimitRangeSpec()
 
 

@@ -15,6 +15,7 @@ from reberth.cluster.kinds import (
     VERTICAL_AUTOSCALER,
 )
 from reberth.cluster.pods.interning import keep_known, split_pod
+from reberth.cluster.rows import find_last_change
 from reberth.cluster.snapshot import Snapshot
 from reberth.cluster.templates import Template, make_bare_template
 from reberth.forecast.replacement.admission import (
@@ -28,6 +29,7 @@ from reberth.forecast.replacement.admission import (
 )
 from reberth.forecast.replacement.defaults import fill_in, merge_label_keys
 from reberth.forecast.replacement.injected import Injected, inject, learn
+from reberth.forecast.replacement.limit_ranges import ANNOTATION as LIMIT_RANGER
 from reberth.forecast.replacement.limit_ranges import (
     add_up,
     apply_limit_ranges,
@@ -49,6 +51,7 @@ from reberth.forecast.replacement.vertical_autoscaler import (
 )
 from reberth.records import (
     ClaimVolume,
+    DatedMeta,
     Namespace,
     ObjectMeta,
     Pod,
@@ -59,6 +62,7 @@ from reberth.records import (
 )
 from reberth.values.refusal import Refused
 
+_CLOCK_DIFFERENCE = 60.0
 POD_NAME = "\0"
 """Stands for the name of the pod in the names of its claims."""
 _Step = Callable[[TemplateSpec], TemplateSpec | Refused]
@@ -223,10 +227,16 @@ def _refuse(question: Question, made: PodDraft, injected: Injected) -> Refused |
     refused = refuse_account(made.spec, snapshot, name)
     if refused:
         return refused
-    namespace = question.namespace
-    labels = (namespace.metadata.labels or {}) if namespace else {}
-    said = find_forbidden(made.template, labels) or _find_beyond_limits(question, made, injected)
+    said = _find_forbidden(question, made) or _find_beyond_limits(question, made, injected)
     return cannot_be_replaced(said) if said else None
+
+
+def _find_forbidden(question: Question, made: PodDraft) -> str | None:
+    """Tell what the Pod Security level forbids, unless a pod of the same template was created under it."""
+    namespace = question.namespace
+    if namespace is None or _was_admitted(question, namespace.metadata):
+        return None
+    return find_forbidden(made.template, namespace.metadata.labels or {})
 
 
 def _find_beyond_limits(question: Question, made: PodDraft, injected: Injected) -> str | None:
@@ -234,7 +244,21 @@ def _find_beyond_limits(question: Question, made: PodDraft, injected: Injected) 
     if injected.hides_limits or _list_autoscaled(question, made.spec):
         return None
     ranges = question.snapshot.of(LIMIT_RANGE).within(question.template.namespace)
+    annotations = question.sibling.template.pod.metadata.annotations or {}
+    was_limited = " limit for " in annotations.get(LIMIT_RANGER, "")
+    if ranges and not was_limited and all(_was_admitted(question, each.metadata) for each in ranges):
+        return None
     return find_above_limit(made.spec) or find_violation(made.spec, ranges)
+
+
+def _was_admitted(question: Question, meta: DatedMeta) -> bool:
+    """Tell whether the newest pod has the same template, and was created when this object was as it is.
+
+    Whatever the template lacks, a webhook mends. API servers may differ in their clocks.
+    """
+    origin, sibling = question.origin, question.sibling
+    is_alike = sibling.is_whole and origin.is_fixed and sibling.revision == origin.revision
+    return is_alike and sibling.created > find_last_change(meta) + _CLOCK_DIFFERENCE
 
 
 def _finish(question: Question, made: PodDraft, injected: Injected) -> Assembled:

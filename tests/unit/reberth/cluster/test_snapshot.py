@@ -16,7 +16,7 @@ from reberth.cluster.pods.requests import count_bound_requests
 from reberth.cluster.rows import PHASES
 from reberth.cluster.snapshot import Snapshot, build, take
 from reberth.cluster.templates import RESOURCES, Template
-from reberth.records import Namespace, Node, ObjectMeta, Pod, Service
+from reberth.records import DatedMeta, Namespace, Node, ObjectMeta, Pod, Service
 from reberth.selectors import EVERYTHING, NOTHING, Selector, parse_selector
 from reberth.values.timestamp import parse_time
 from tests.support.builders import Object, container, node, owner, pod
@@ -326,7 +326,7 @@ def test_other_kinds_are_found_by_name_and_namespace() -> None:
     cache.replace(SERVICE, [web], "5")
     cache.replace(
         NAMESPACE,
-        [Namespace(ObjectMeta(name, "", name, resource_version="1", labels=labels)) for name, labels in
+        [Namespace(DatedMeta(name, "", name, resource_version="1", labels=labels)) for name, labels in
          (("default", {"team": "a"}), ("bare", None))],
         "5",
     )  # fmt: skip

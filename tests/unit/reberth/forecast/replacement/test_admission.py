@@ -268,3 +268,24 @@ def test_limit_ranges_that_contradict_each_other_may_give_either() -> None:
         "LimitRanges of the namespace give different requests of cpu"
     )
     assert not isinstance(next_of(replica_owner(cpu="1"), replica(cpu="1"), *ranges), Refused)
+
+
+@pytest.mark.parametrize(
+    ("changed", "annotation", "is_allowed"),
+    [
+        ("2026-10-01T00:00:00Z", "", True),
+        ("2026-10-01T00:00:00Z", "LimitRanger plugin set: cpu request for container main", True),
+        ("2026-10-01T00:00:00Z", "LimitRanger plugin set: cpu limit for container main", False),
+        ("2026-11-02T00:00:00Z", "", False),
+        (None, "", False),
+    ],
+)
+def test_limits_that_the_newest_pod_must_have_had_are_given_again(
+    changed: str | None, annotation: str, *, is_allowed: bool
+) -> None:
+    """By a webhook: pods are cached without limits. A LimitRange that gave them may be gone."""
+    ranged = limit_range("Pod", max={"cpu": "3"})
+    ranged["metadata"]["managedFields"] = [{"manager": "m", "fieldsV1": {"f:spec": {}}, "time": changed}]
+    shown = replica(cpu="1", annotations={"kubernetes.io/limit-ranger": annotation} if annotation else {})
+    found = next_of(replica_owner(cpu="1"), shown, ranged)
+    assert isinstance(found, Refused) is not is_allowed

@@ -17,9 +17,13 @@ SAFE = {
 }
 
 
-def enforcing(level: str) -> Object:
+def enforcing(level: str, *, since: dict[str | None, str] | None = None) -> Object:
     labels = {"pod-security.kubernetes.io/enforce": level}
-    meta = {"name": NAMESPACE, "uid": "ns", "labels": labels}
+    managed = [
+        {"manager": "m", "fieldsV1": {"f:metadata": {"f:labels": {f"f:{label}": {}}}}, "time": time}
+        for time, label in (since or {}).items()
+    ]
+    meta = {"name": NAMESPACE, "uid": "ns", "labels": labels, "managedFields": managed}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
 
 
@@ -114,3 +118,34 @@ def test_a_user_namespace_of_its_own_may_have_a_root(
     if version:
         namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce-version"] = version
     assert isinstance(next_of(*template(context, **spec), namespace), Refused) is not is_allowed
+
+
+LABEL = "pod-security.kubernetes.io/enforce"
+BEFORE, SOON, AFTER = "2026-10-01T00:00:00Z", "2026-10-31T23:59:30Z", "2026-11-02T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("since", "spec", "is_allowed"),
+    [
+        ({BEFORE: LABEL}, {}, True),
+        ({BEFORE: LABEL, AFTER: "another"}, {}, True),
+        ({BEFORE: LABEL, AFTER: f"{LABEL}-version"}, {}, False),
+        ({SOON: LABEL}, {}, False),
+        ({AFTER: LABEL}, {}, False),
+        ({BEFORE: "another"}, {}, False),
+        ({"no time": LABEL}, {}, False),
+        ({None: LABEL, BEFORE: LABEL}, {}, False),
+        ({BEFORE: LABEL}, {"generation": 2}, False),
+    ],
+)
+def test_what_a_pod_of_the_template_passed_a_webhook_mends(
+    since: dict[str | None, str], spec: Object, *, is_allowed: bool
+) -> None:
+    """Or the API server exempts it."""
+    found = next_of(replica_owner(), replica(**spec), enforcing("restricted", since=since))
+    assert isinstance(found, Refused) is not is_allowed
+
+
+def test_pods_of_a_template_that_may_have_been_edited_prove_nothing() -> None:
+    namespace = enforcing("restricted", since={BEFORE: LABEL})
+    assert refused_of(replica_owner(standalone=True), replica(), namespace).rule == CANNOT_BE_REPLACED
