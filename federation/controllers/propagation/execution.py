@@ -61,6 +61,13 @@ class _Outcomes(NamedTuple):
         return change_work_status(work, self.manifests, now=now, is_suspended=self.is_suspended)
 
 
+class _Change(NamedTuple):
+    """The patch by which the status of this very Work tells the newest outcomes."""
+
+    work: HeldWork
+    patch: Object
+
+
 class ExecutionSettings(QueueSettings, frozen=True):
     workers: Annotated[int, Meta(ge=1, le=1024)] = 128
     workers_per_member: Annotated[int, Meta(ge=1, le=256)] = 16
@@ -88,6 +95,8 @@ class ExecutionController:
         self._reports = WorkQueue("reports", self._report, settings, urgency=Urgency.REPORTING)
         self._written: dict[Key, dict[Key, AppliedManifest]] = {}
         self._outcomes: dict[Key, _Outcomes] = {}
+        self._changes: dict[Key, _Change] = {}
+        """What the reports queue is about to write."""
         self._contests = Contests()
         sessions.listen(self._on_member_change)
 
@@ -129,6 +138,7 @@ class ExecutionController:
         for target in self._written.pop(key, {}):
             self._contests.forget((key, target))
         self._outcomes.pop(key, None)
+        self._changes.pop(key, None)
 
     def _look(self, key: Key, manifest: Object | None, session: Session) -> ManifestOutcome:
         """Return what there is of a manifest that is not to be applied."""
@@ -274,15 +284,20 @@ class ExecutionController:
     def _report_later(self, key: Key, work: HeldWork, found: _Outcomes) -> None:
         """Keep the outcomes; the reports queue writes them at a lower urgency."""
         self._outcomes[key] = found
-        if found.change(work, now=self._hub.clock()) is not None:
+        self._changes.pop(key, None)
+        change = found.change(work, now=self._hub.clock())
+        if change is not None:
+            self._changes[key] = _Change(work, change)
             self._reports.add(key)
 
     async def _report(self, key: Key) -> None:
         await self._hub.api.wait_for_turn()
         work, found = self._hub.find(resources.WORKS, key.namespace, key.name), self._outcomes.get(key)
+        known = self._changes.pop(key, None)
         if work is None or found is None or work.metadata.deletion_timestamp is not None:
             return
-        status = found.change(work, now=self._hub.clock())
+        is_same = known is not None and known.work is work
+        status = known.patch if known and is_same else found.change(work, now=self._hub.clock())
         if status is None:
             return
         await self._hub.patch(resources.WORKS, work, status, subresource="status")

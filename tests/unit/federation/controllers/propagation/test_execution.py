@@ -8,12 +8,14 @@ import msgspec
 import pytest
 
 from federation.api import Cluster
+from federation.controllers.propagation import execution
 from federation.controllers.propagation.execution import ExecutionController, ExecutionSettings
 from federation.hub.sessions import Sessions
 from federation.objects import resources
 from federation.objects.cache import NotifyingCache
 from federation.objects.resources import HeldWork
 from federation.objects.template import Object, ResourceTemplate
+from federation.propagation.work_sync import change_work_status
 from reberth.cluster.kinds import Resource
 from reberth.values.errors import ApiError, Forbidden, NotFound
 from tests.support.federation.fake_hub import FakeHub
@@ -132,6 +134,34 @@ def member_cluster(**meta: Any) -> Cluster:
     return msgspec.structs.replace(
         made, metadata=msgspec.structs.replace(made.metadata, namespace="", **meta)
     )
+
+
+async def test_what_is_told_of_a_work_is_computed_once_unless_it_has_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    computed: list[Object | None] = []
+
+    def compute(one: HeldWork, *args: Any, **kwargs: Any) -> Object | None:
+        computed.append(change_work_status(one, *args, **kwargs))
+        return computed[-1]
+
+    monkeypatch.setattr(execution, "change_work_status", compute)
+    hub = ExecutionHub()
+    hub.put(resources.WORKS, work_of("a"))
+    await hub.run(5)
+    assert hub.conditions["Applied"][0] == "True"
+    assert len(hub.patches) == 1
+    looks = 2  # the second one because the copy has changed: it was made
+    assert len([change for change in computed if change]) == looks, "not once more for the report"
+    key = resources.key_of(resources.WORKS, hub.work)
+    told, outcomes = len(hub.patches), hub.execution._outcomes[key]
+    hub.execution._report_later(key, hub.work, outcomes._replace(is_suspended=True))
+    hub.put(resources.WORKS, hub.work)
+    await hub.execution._report(key)
+    assert len(hub.patches) == told + 1, "another version needs another patch, which is accepted"
+    version = hub.patches[-1][2]["metadata"]["resourceVersion"]
+    assert version == str(hub.version - 1)
+    assert not hub.execution._changes
 
 
 async def test_each_manifest_of_a_work_is_applied_and_one_that_is_refused_is_named() -> None:
