@@ -92,6 +92,11 @@ class EventRecorder:
         self._wake_up = asyncio.Event()
         self._is_losing = False
 
+    @property
+    def takes_minor(self) -> bool:
+        """Whether a minor Event would be written now: its note need not be made up otherwise."""
+        return len(self._waiting) < MOST_WAITING_FOR_MINOR
+
     def record(
         self,
         regarding: ObjectReference,
@@ -107,7 +112,7 @@ class EventRecorder:
 
         A minor one is left out where others wait that it would delay.
         """
-        if is_minor and len(self._waiting) >= MOST_WAITING_FOR_MINOR:
+        if is_minor and not self.takes_minor:
             return
         content = _EventContent(regarding, related, reason, note[:_LONGEST_NOTE], action, kind)
         series = self._continue(content, self._clock())

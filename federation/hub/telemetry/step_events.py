@@ -41,7 +41,9 @@ SPACE_REMOVED = StepEvent(
 
 
 def tell_step(hub: Hub, step: StepEvent, *regarding: ObjectReference, **words: object) -> None:
-    """Record an Event on each of these objects."""
+    """Record an Event on each of these objects, unless many others wait."""
+    if not hub.recorder.takes_minor:
+        return
     note = step.note.format(**words)
     for one in regarding:
         hub.recorder.record(one, reason=step.reason, note=note, action=step.action, is_minor=True)

@@ -23,6 +23,8 @@ class FakeHub:
     def __init__(self, *known: Resource[Any]) -> None:
         self.version = 10
         self.events: list[tuple[str, str]] = []
+        self.takes_minor = True
+        """Whether minor Events are written."""
         self.patches: list[tuple[str, str, Object]] = []
         """Name, subresource and patch."""
         self.refuse: list[Exception] = []
