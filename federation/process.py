@@ -194,7 +194,7 @@ class Federation:
             (
                 switches.rebalancer,
                 lambda: RebalancerController(
-                    hub, settings.rebalancer, decide_triggered, fork_scheduler=scheduler.fork
+                    hub, index, settings.rebalancer, decide_triggered, fork_scheduler=scheduler.fork
                 ),
             ),
             (switches.handovers, lambda: HandoversController(hub, index, settings.handovers)),

@@ -99,7 +99,8 @@ def _is_known(cluster: Object) -> bool:
 
 
 def _is_available(found: Any) -> bool:  # noqa: ANN401 - an object of the API
-    return bool(found["status"].get("availableReplicas", 0) >= found["spec"]["replicas"])
+    """Tell whether just the wanted replicas are there: for a moment old ones count beside the new ones."""
+    return bool(found["status"].get("availableReplicas", 0) == found["spec"]["replicas"])
 
 
 def _count(found: Any) -> str:  # noqa: ANN401 - an object of the API

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, cast
 
-from federation.api import ResourceBinding
+from federation.api import Cluster, ResourceBinding
 from federation.hub.kind_catalog import KindCatalog
 from federation.hub.object_api import ObjectApi
 from federation.objects import resources
@@ -51,6 +51,9 @@ class Hub:
             del self._written[place]
             return found
         return cast("T", written)
+
+    def find_cluster(self, name: str) -> Cluster | None:
+        return self.find(resources.CLUSTERS, "", name)
 
     def find_binding(self, key: Key) -> ResourceBinding | None:
         """Return the binding; None if it does not exist, or if nothing may be propagated by it."""

@@ -139,7 +139,7 @@ class Sessions:
                 await self._close(name)
 
     async def _reconcile(self, key: Key) -> float | None:
-        cluster = self._hub.find(resources.CLUSTERS, "", key.name)
+        cluster = self._hub.find_cluster(key.name)
         if cluster is None or cluster.spec.sync_mode != PUSH:
             await self._close(key.name)
             self._free_member(key.name)

@@ -1,5 +1,6 @@
 """The stages by which workloads leave clusters and return: evictions, handovers, rebalancers, failback."""
 
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -14,6 +15,7 @@ from federation.objects.names import Key
 from federation.planning.dry_run import answer_dry_run, is_answered
 from federation.planning.evictions import assess_evictions, list_concerned, list_evictions
 from federation.planning.handover_status import with_newest_status
+from federation.planning.hub_objects import HubObjects, key_of_bound
 from federation.planning.plan import Action
 from federation.planning.rebalanced_bindings import Lookup, binding_key, choose_handover
 from federation.planning.rehearsal import Rehearsal, list_clusters
@@ -100,13 +102,16 @@ def _end_evictions(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> 
     return bool(change or status)
 
 
-def review_binding_handover(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> HandoverStep:
+def review_binding_handover(rehearsal: Rehearsal, binding: ResourceBinding) -> HandoverStep:
     """Tell what becomes of the handover of a binding; None if there is none."""
     hub = rehearsal.hub
     if not kept_replicas(binding) or binding.metadata.deletion_timestamp is not None:
         return None
-    newest = with_newest_status(binding, hub.works_of(key), hub.find_cluster)
-    return review_handover(newest, lambda: Fleet(hub.cluster_rows), now=rehearsal.now)
+    return review_handover(_renew(hub, binding), lambda: Fleet(hub.cluster_rows), now=rehearsal.now)
+
+
+def _renew(hub: HubObjects, binding: ResourceBinding) -> ResourceBinding:
+    return with_newest_status(binding, hub.works_of(key_of_bound(binding)), hub.find_cluster)
 
 
 def end_handovers(rehearsal: Rehearsal) -> bool:
@@ -114,7 +119,7 @@ def end_handovers(rehearsal: Rehearsal) -> bool:
     hub, now, is_changed = rehearsal.hub, rehearsal.now, False
     for key, binding in hub.list_bindings():
         with rehearsal.contained(name_of(binding)):
-            match review_binding_handover(rehearsal, key, binding):
+            match review_binding_handover(rehearsal, binding):
                 case Ready(in_time):
                     written = hub.patch_binding(key, write_handover_end(binding))
                     action, reason = (Action.HAND_OVER, _READY) if in_time else (Action.LET_GO, _LATE)
@@ -154,7 +159,7 @@ def _rebalance(rehearsal: Rehearsal, one: WorkloadRebalancer) -> bool:
             one.metadata.name, answer_dry_run(one, wanted, find, fork, limits=limits, now=now)
         )
         return True
-    found = review(one, wanted, find, limits=limits, now=now)
+    found = review(one, wanted, find, limits=limits, now=now, renew=partial(_renew, hub))
     hub.put_rebalancer_status(one.metadata.name, found.status)
     for trigger in found.triggers:
         _trigger(rehearsal, one, trigger, limits)

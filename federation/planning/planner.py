@@ -151,7 +151,7 @@ def _list_waits(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> Ite
             if release > rehearsal.now:
                 text = _WILL_DELETE.format(name=name)
                 yield PlannedWait(WaitsFor.EVICTION, text, write_time(release))
-        yield from _wait_for_handover(rehearsal, key, binding)
+        yield from _wait_for_handover(rehearsal, binding)
         if wants_failback(binding):
             yield from _wait_for_failback(rehearsal, key, binding)
 
@@ -185,9 +185,9 @@ def _wait_for_evictions(rehearsal: Rehearsal, key: Key, binding: ResourceBinding
             yield PlannedWait(WaitsFor.EVICTION, text, None if found.due is None else write_time(found.due))
 
 
-def _wait_for_handover(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> Iterator[PlannedWait]:
+def _wait_for_handover(rehearsal: Rehearsal, binding: ResourceBinding) -> Iterator[PlannedWait]:
     kept = ", ".join(sorted(handover.kept_replicas(binding)))
-    match review_binding_handover(rehearsal, key, binding):
+    match review_binding_handover(rehearsal, binding):
         case handover.Wait(seconds):
             text = f"the old replicas in {kept} stay until the new ones are ready"
             yield PlannedWait(WaitsFor.HANDOVER, text, write_time(rehearsal.now + seconds))

@@ -1,5 +1,6 @@
 """Progress of one rebalanced workload: triggered, scheduled, healthy; or what it waits for."""
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -21,6 +22,15 @@ from reberth.values.text_limits import cut
 from reberth.values.timestamp import parse_time, write_time
 
 HEALTHY, PROGRESSING = "Healthy", "Progressing"
+
+
+Renew = Callable[[ResourceBinding], ResourceBinding]
+"""Gives a binding the newest status of its copies."""
+
+
+def as_told(binding: ResourceBinding) -> ResourceBinding:
+    """Give the binding with the status that it has itself."""
+    return binding
 
 
 class WaitingFor(StrEnum):
@@ -66,10 +76,12 @@ def start_entry(entry: ObservedWorkload, binding: ResourceBinding, moment: Momen
     )
 
 
-def update_entry(entry: ObservedWorkload, binding: ResourceBinding | None) -> ObservedWorkload:
+def update_entry(
+    entry: ObservedWorkload, binding: ResourceBinding | None, renew: Renew = as_told
+) -> ObservedWorkload:
     """Update an entry from its binding. One that has to be triggered comes back without a trigger time."""
     if entry.result is RebalanceResult.SUCCESSFUL:
-        return entry if binding is None or entry.health != PROGRESSING else _look_at_health(entry, binding)
+        return entry if binding is None else _look_at_health(entry, binding, renew)
     if entry.reason == NOT_READY_IN_TIME:
         return entry
     lack = _find_lack(binding)
@@ -79,7 +91,7 @@ def update_entry(entry: ObservedWorkload, binding: ResourceBinding | None) -> Ob
     if trigger is None or (is_scheduled(binding, trigger) and not is_triggered(binding, trigger)):
         return ObservedWorkload(entry.workload)  # also if the scheduler ran before the trigger was written
     if is_scheduled(binding, trigger):
-        return _succeed(entry, binding)
+        return _succeed(entry, binding, renew)
     return replace(entry, message=describe(*_find_obstacle(binding)))
 
 
@@ -134,7 +146,7 @@ def _find_lack(binding: ResourceBinding | None) -> WaitingFor | None:
     return None if any(label in labels for label in SCHEDULABLE) else WaitingFor.POLICY
 
 
-def _succeed(entry: ObservedWorkload, binding: ResourceBinding) -> ObservedWorkload:
+def _succeed(entry: ObservedWorkload, binding: ResourceBinding, renew: Renew) -> ObservedWorkload:
     done = replace(
         entry,
         result=RebalanceResult.SUCCESSFUL,
@@ -142,11 +154,16 @@ def _succeed(entry: ObservedWorkload, binding: ResourceBinding) -> ObservedWorkl
         to=binding.spec.clusters or (),
         health=PROGRESSING,
     )
-    return _look_at_health(done, binding)
+    return _look_at_health(done, binding, renew)
 
 
-def _look_at_health(entry: ObservedWorkload, binding: ResourceBinding) -> ObservedWorkload:
-    """Once healthy, an entry stays so: later failures are not part of the rebalancing."""
+def _look_at_health(entry: ObservedWorkload, binding: ResourceBinding, renew: Renew) -> ObservedWorkload:
+    """Once healthy, an entry stays so: later failures are not part of the rebalancing.
+
+    A binding may still show a copy that was in the same cluster before, and was ready: its Works are asked.
+    """
+    if entry.health != PROGRESSING:
+        return entry
     returned, trigger = last_return(binding), trigger_of(entry)
     if returned is not None and trigger is not None and returned >= trigger:
         back = write_replicas(binding.spec.clusters or ())
@@ -154,7 +171,8 @@ def _look_at_health(entry: ObservedWorkload, binding: ResourceBinding) -> Observ
         return replace(
             entry, result=RebalanceResult.FAILED, reason=NOT_READY_IN_TIME, message=message, health=None
         )
-    return replace(entry, health=HEALTHY) if is_ready(binding) else entry
+    is_well = is_ready(binding) and is_ready(renew(binding))
+    return replace(entry, health=HEALTHY) if is_well else entry
 
 
 def _find_obstacle(binding: ResourceBinding) -> tuple[WaitingFor, str]:

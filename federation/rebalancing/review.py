@@ -22,7 +22,9 @@ from federation.rebalancing.entries import merge_entries
 from federation.rebalancing.expiry import find_finish
 from federation.rebalancing.progress import (
     Moment,
+    Renew,
     WaitingFor,
+    as_told,
     count_moving,
     find_waiting,
     start_entry,
@@ -89,6 +91,7 @@ def review(
     *,
     limits: Limits,
     now: float,
+    renew: Renew = as_told,
 ) -> Review:
     """Review all workloads of a rebalancer. Raises TimeError if its own times cannot be read.
 
@@ -99,7 +102,7 @@ def review(
     before = rebalancer.status
     known = {entry.workload: entry for entry in merge_entries(wanted, before.observed_workloads or ())}
     bindings = {workload: find(workload) for workload in known}
-    looked = [_look(entry, bindings) for entry in known.values()]
+    looked = [_look(entry, bindings, renew) for entry in known.values()]
     entries, look_again = _give_turns(looked, bindings, limits, moment)
     status = RebalancerStatus(entries, rebalancer.metadata.generation, find_finish(before, entries, now=now))
     return Review(
@@ -110,7 +113,7 @@ def review(
     )
 
 
-def _look(entry: ObservedWorkload, bindings: Bindings) -> ObservedWorkload:
+def _look(entry: ObservedWorkload, bindings: Bindings, renew: Renew) -> ObservedWorkload:
     """Update one entry. A binding that cannot be read does not keep the others from being updated."""
     binding = bindings[entry.workload]
     try:
@@ -119,7 +122,7 @@ def _look(entry: ObservedWorkload, bindings: Bindings) -> ObservedWorkload:
     except ObjectError as error:
         bindings[entry.workload] = None
         return replace(entry, message=cut(str(error)))
-    return update_entry(entry, binding)
+    return update_entry(entry, binding, renew)
 
 
 def _give_turns(

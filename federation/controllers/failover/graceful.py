@@ -91,7 +91,7 @@ class GracefulController:
         binding = self._hub.find_binding(key)
         if binding is None or binding.metadata.deletion_timestamp is not None:
             return None
-        named = (self._hub.find(resources.CLUSTERS, "", name) for name in list_concerned(binding))
+        named = (self._hub.find_cluster(name) for name in list_concerned(binding))
         now = self._hub.clock()
         found = assess_evictions(
             binding,

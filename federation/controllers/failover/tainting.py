@@ -85,10 +85,7 @@ class TaintingController:
         """Yield the causes to evict the workload, now or later, with the task of each."""
         if binding is None:
             return iter(())
-        return list_evictions(binding, self._find_cluster, self._causes)
-
-    def _find_cluster(self, name: str) -> Cluster | None:
-        return self._hub.find(resources.CLUSTERS, "", name)
+        return list_evictions(binding, self._hub.find_cluster, self._causes)
 
 
 def _shape_of(cluster: Cluster) -> object:

@@ -125,7 +125,7 @@ class MembersController:
             self._queue.add(Key(CLUSTER_API_VERSION, "Cluster", "", cluster))
 
     async def _reconcile(self, key: Key) -> float | None:
-        cluster = self._hub.find(resources.CLUSTERS, "", key.name)
+        cluster = self._hub.find_cluster(key.name)
         if cluster is None:
             self._forget(key.name)
             return None

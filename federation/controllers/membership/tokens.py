@@ -70,7 +70,7 @@ class TokensController:
             self._queue.add(Key(resources.CLUSTERS.api_version, resources.CLUSTERS.kind.name, "", cluster))
 
     async def _reconcile(self, key: Key) -> float | None:
-        cluster = self._hub.find(resources.CLUSTERS, "", key.name)
+        cluster = self._hub.find_cluster(key.name)
         if cluster is None or cluster.spec.sync_mode != PUSH or cluster.spec.secret_ref is None:
             metrics.forget_token(key.name)
             return None

@@ -230,7 +230,7 @@ class ExecutionController:
 
     async def _delete_copies(self, key: Key, work: HeldWork, cluster: str) -> float | None:
         """Delete the copies; release the Work when they are gone, or if its Cluster is gone as well."""
-        there = self._hub.find(resources.CLUSTERS, "", cluster)
+        there = self._hub.find_cluster(cluster)
         is_left = there is None or there.metadata.deletion_timestamp is not None
         session = self._sessions.get(cluster)
         if session is None or not self._sessions.is_usable(cluster):

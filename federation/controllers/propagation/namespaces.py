@@ -48,7 +48,7 @@ class NamespacesController:
         await self._queue.run()
 
     async def _reconcile(self, key: Key) -> float | None:
-        if self._hub.find(resources.CLUSTERS, "", key.name) is None:
+        if self._hub.find_cluster(key.name) is None:
             return None
         session = self._sessions.get(key.name)
         if session is not None and self._sessions.is_usable(key.name):

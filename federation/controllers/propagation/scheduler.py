@@ -140,7 +140,7 @@ class SchedulerController:
     def _concerned(self, cluster: Cluster) -> set[Key]:
         """A cluster of another shape concerns every binding; more room only those that wait for it."""
         name = cluster.metadata.name
-        shape = None if self._hub.find(resources.CLUSTERS, "", name) is None else _shape_of(cluster)
+        shape = None if self._hub.find_cluster(name) is None else _shape_of(cluster)
         if shape == self._shapes.get(name):
             return set(self._unscheduled)
         self._shapes[name] = shape

@@ -84,7 +84,7 @@ class StatusesController:
     def _on_cluster(self, cluster: Cluster) -> None:
         """When a member falls silent, or is heard again, the sums of all that is there change."""
         name = cluster.metadata.name
-        found = self._hub.find(resources.CLUSTERS, "", name)
+        found = self._hub.find_cluster(name)
         is_silent = found is not None and is_member_silent(found)
         if is_silent == (name in self._silent):
             return

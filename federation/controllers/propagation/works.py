@@ -109,7 +109,7 @@ class WorksController:
 
         Tell whether the Work was created.
         """
-        there = self._hub.find(resources.CLUSTERS, "", cluster)
+        there = self._hub.find_cluster(cluster)
         if there is None or there.metadata.deletion_timestamp is not None:
             return False
         await self._hub.api.create_object(resources.WORKS, wanted, namespace=namespace_of_works(cluster))

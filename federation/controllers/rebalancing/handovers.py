@@ -84,7 +84,7 @@ class HandoversController:
         if binding is None or binding.metadata.deletion_timestamp is not None:
             self._held.discard(key)
             return None
-        newest = with_newest_status(binding, self._index.of(key), self._find_cluster)
+        newest = with_newest_status(binding, self._index.of(key), self._hub.find_cluster)
         now, resource = self._hub.clock(), resources.binding_resource(key.kind)
         match review_handover(newest, self._read_fleet, now=now):
             case Wait(seconds):
@@ -108,9 +108,6 @@ class HandoversController:
 
     def _read_fleet(self) -> Fleet:
         return Fleet(self._hub.cache.of(resources.CLUSTERS.kind).rows())
-
-    def _find_cluster(self, name: str) -> Cluster | None:
-        return self._hub.find(resources.CLUSTERS, "", name)
 
     def _on_cluster(self, cluster: Cluster) -> None:
         """Look at the handovers again when a member becomes Ready, or is so no longer."""

@@ -1,9 +1,9 @@
 """Carries out WorkloadRebalancers: triggers a fresh scheduling of their workloads and reports the results.
 
-Watches WorkloadRebalancers, and the bindings of their workloads. Writes the status of rebalancers, and
-triggers with the new clusters into bindings; deletes expired rebalancers. Asks rebalancing/review, and for a
-dry run planning/dry_run. The status is written before the triggers, and gathers all results since the last
-one: a large rebalancer costs one call for each binding and few more.
+Watches WorkloadRebalancers, and the bindings of their workloads; reads the Works of these. Writes the status
+of rebalancers, and triggers with the new clusters into bindings; deletes expired rebalancers. Asks
+rebalancing/review, and for a dry run planning/dry_run. The status is written before the triggers, and gathers
+all results since the last one: a large rebalancer costs one call for each binding and few more.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from msgspec import Meta
 from federation.api import ObservedWorkload, ResourceBinding, WorkloadRebalancer
 from federation.controllers.rebalancing.events import RebalanceEvents
 from federation.hub.hub import Hub
+from federation.hub.work_index import WorkIndex
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
 from federation.objects.merge_patch import make_merge_patch
@@ -25,6 +26,8 @@ from federation.objects.names import Key
 from federation.objects.template import Object
 from federation.planning.binding_scheduler import BindingScheduler
 from federation.planning.dry_run import is_answered, list_answers, write_answer
+from federation.planning.handover_status import with_newest_status
+from federation.planning.hub_objects import key_of_bound
 from federation.planning.rebalanced_bindings import Lookup, binding_key, choose_handover
 from federation.rebalancing.expiry import seconds_left
 from federation.rebalancing.progress import find_waiting
@@ -71,6 +74,7 @@ class RebalancerController:
     def __init__(
         self,
         hub: Hub,
+        index: WorkIndex,
         settings: RebalancerSettings,
         decide_triggered: DecideTriggered = decide_later,
         *,
@@ -78,6 +82,7 @@ class RebalancerController:
     ) -> None:
         """`fork_scheduler` makes the scheduler that dry runs ask."""
         self._hub = hub
+        self._index = index
         self._decide_triggered = decide_triggered
         self._fork_scheduler = fork_scheduler
         self._lookup = Lookup(hub.find_binding, self._list_templates)
@@ -168,7 +173,11 @@ class RebalancerController:
             scheduler = self._fork_scheduler()
             answers = list_answers(rebalancer, wanted, find, scheduler, limits=limits, now=now)
             return Review(write_answer(rebalancer, await _gather(answers), now=now))
-        return review(rebalancer, wanted, find, limits=limits, now=now)
+        return review(rebalancer, wanted, find, limits=limits, now=now, renew=self._renew)
+
+    def _renew(self, binding: ResourceBinding) -> ResourceBinding:
+        works = self._index.of(key_of_bound(binding))
+        return with_newest_status(binding, works, self._hub.find_cluster)
 
     def _seconds_to_wait(self, rebalancer: WorkloadRebalancer, found: Review) -> float:
         """Return how long to wait before the next status: the more entries, the less often."""

@@ -18,5 +18,6 @@ def copy(cluster: str, available: int, *, leaving: bool = False) -> HeldWork:
     wire = write_work(WEB, claimed_binding(), template(), cluster, 3)
     if leaving:
         wire["metadata"]["deletionTimestamp"] = "2027-01-15T07:59:00Z"
-    made = work(wire, manifestStatuses=[told])
+    applied = {"type": "Applied", "status": "True"}
+    made = work(wire, conditions=[applied], manifestStatuses=[told])
     return replace(made, metadata=replace(made.metadata, uid=cluster))

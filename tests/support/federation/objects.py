@@ -52,7 +52,7 @@ def claimed_binding(*, name: str = "web-deployment", status: Any = None, **spec:
         "spec": {"resource": resource, "replicas": 3, **spec},
         "status": status or {},
     }
-    return msgspec.convert(wire, ResourceBinding)
+    return msgspec.json.decode(msgspec.json.encode(wire), type=ResourceBinding)
 
 
 def given(**replicas: int) -> list[dict[str, Any]]:
