@@ -6,7 +6,9 @@ written in it comes from another machine's clock, and says nothing.
 
 import asyncio
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Annotated, Protocol
+
+from msgspec import Meta
 
 from federation.hub import metrics
 from reberth.client.lease import LEASES
@@ -17,11 +19,11 @@ from reberth.runtime.logs import Log
 from reberth.values.duration import PositiveDuration
 from reberth.values.errors import ApiError, Forbidden, NotFound
 
-NAMESPACE = "karmada-system"
 NAMES = ("karmada-controller-manager", "karmada-scheduler", "karmada-descheduler")
 _DURATION, _LONGEST = 15, 60
 """Seconds for which a lease is watched that does not say how long it holds, and any lease at most."""
 _AGAIN = 1.0
+_NAMESPACE = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 log = Log(__name__)
 
 Specs = Mapping[str, LeaseSpec]
@@ -33,6 +35,8 @@ class KarmadaSettings(Section, frozen=True):
     run_beside: bool = False
     """Start all the same: for example because they have those controllers switched off that run here."""
     look_every: PositiveDuration = PositiveDuration(60)
+    namespace: Annotated[str, Meta(pattern=_NAMESPACE)] = "karmada-system"
+    """Where their leases are; the right to read them is given in this namespace alone."""
 
 
 class _Reader(Protocol):
@@ -67,7 +71,7 @@ class KarmadaWatch:
         running = find_renewed(before, await self._read() if before else {})
         for name in NAMES:
             metrics.KARMADA_RUNNING.labels(name).set(name in running)
-        self._tell(describe_running(running))
+        self._tell(describe_running(running, self._settings.namespace))
         return bool(running)
 
     async def _read(self) -> dict[str, LeaseSpec]:
@@ -78,7 +82,7 @@ class KarmadaWatch:
         """Read a lease; None if there is none, or if it may not be read. Nothing else is an answer."""
         while True:
             try:
-                return (await self._api.get(LEASES, name, namespace=NAMESPACE)).spec
+                return (await self._api.get(LEASES, name, namespace=self._settings.namespace)).spec
             except NotFound:
                 return None
             except Forbidden as error:
@@ -112,5 +116,5 @@ def find_renewed(before: Specs, after: Specs) -> dict[str, str]:
     }
 
 
-def describe_running(holders: Mapping[str, str]) -> str:
-    return ", ".join(f"{NAMESPACE}/{name} is renewed by {holder}" for name, holder in sorted(holders.items()))
+def describe_running(holders: Mapping[str, str], namespace: str) -> str:
+    return ", ".join(f"{namespace}/{name} is renewed by {holder}" for name, holder in sorted(holders.items()))

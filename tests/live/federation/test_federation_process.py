@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from localcluster.client import Object
+from localcluster.client import Object, Refused
 from tests.live.support.federation_pages import WITHIN, ask_page, read_page, wait_for_page
-from tests.live.support.hub_and_members import Place, deployment, eventually, federated, policy
+from tests.live.support.hub_and_members import Place, deployment, eventually, federated, policy, restrict
 from tests.live.support.hub_paths import BINDINGS, DEPLOYMENTS, POLICIES
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
@@ -81,8 +81,10 @@ async def test_a_second_process_takes_over_when_the_leader_stops(place: Place, t
 async def test_nothing_starts_while_karmadas_own_controllers_renew_their_leases(
     place: Place, tmp_path: Path
 ) -> None:
+    """With the rights of the manifests, which are those to read these leases in their namespace alone."""
     hub, web = place.hub, "beside"
-    await hub.create("/api/v1/namespaces", {"metadata": {"name": "karmada-system"}})
+    await restrict(place)
+    lease = LEASE.replace("/default/", f"/{place.namespace}/")
     held = {"holderIdentity": "host_1", "leaseDurationSeconds": 2}
     await hub.create(KARMADA, {"metadata": {"name": "karmada-scheduler"}, "spec": held})
     renewing = asyncio.create_task(renew(place))
@@ -95,7 +97,8 @@ async def test_nothing_starts_while_karmadas_own_controllers_renew_their_leases(
     await asyncio.sleep(6)  # three times as long as it looks
     assert (await hub.get(BINDINGS))["items"] == [await hub.get(f"{BINDINGS}/web-deployment")]
     assert 'karmada_running{lease="karmada-scheduler"} 1.0' in await read_page(place.cluster, "/metrics")
-    assert not is_held(await hub.get(LEASE)), "it waits before it takes the lease"
+    with pytest.raises(Refused, match="not found"):  # it waits before it takes the lease
+        await hub.get(lease)
     renewing.cancel()
     await eventually(hub, f"{BINDINGS}/{web}-deployment", has_scheduled, within=WITHIN)
     assert 'karmada_running{lease="karmada-scheduler"} 0.0' in await read_page(place.cluster, "/metrics")

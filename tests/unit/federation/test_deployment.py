@@ -5,6 +5,7 @@ from typing import Any
 
 import yaml
 
+from federation.hub.karmada_leases import NAMES
 from federation.objects import resources
 from federation.settings import FederationSettings
 from reberth.config.settings import parse
@@ -40,6 +41,23 @@ def test_the_settings_are_read_and_name_the_lease_that_may_be_held() -> None:
     assert named == [[settings.lease.name]]
     mounted = {mount["mountPath"] for mount in CONTAINER["volumeMounts"]}
     assert str(Path(CONTAINER["args"][-1]).parent) in mounted
+
+
+def test_leases_are_read_and_written_in_two_namespaces_alone() -> None:
+    """What guards against Karmada's controllers needs theirs; no role of the whole hub names any."""
+    settings = parse(one(DEPLOYED, "ConfigMap")["data"]["settings.yaml"].encode(), FederationSettings)
+    rules = [(each, rule) for each in HUB if each["kind"].endswith("Role") for rule in each["rules"]]
+    concerned = [(each, rule) for each, rule in rules if "leases" in rule["resources"]]
+    assert {(each["kind"], each["metadata"].get("namespace")) for each, _ in concerned} == {
+        ("Role", settings.lease.namespace),
+        ("Role", settings.karmada.namespace),
+    }
+    (reading,) = [
+        rule for each, rule in concerned if each["metadata"]["namespace"] == settings.karmada.namespace
+    ]
+    assert (reading["verbs"], sorted(reading["resourceNames"])) == (["get"], sorted(NAMES))
+    bound = [each["metadata"]["namespace"] for each in HUB if each["kind"] == "RoleBinding"]
+    assert settings.karmada.namespace in bound
 
 
 def test_services_budgets_and_network_policies_select_the_pods() -> None:

@@ -27,9 +27,10 @@ class Leases:
         self.renewing: set[str] = set()
         self.is_forbidden = False
         self.is_away = False
+        self.namespace = "karmada-system"
 
     async def get(self, resource: Any, name: str, *, namespace: str) -> Lease:
-        assert (resource.name, namespace) == ("leases", "karmada-system")
+        assert (resource.name, namespace) == ("leases", self.namespace)
         if self.is_forbidden:
             raise Forbidden(f"get {name}", "no right")
         if self.is_away:
@@ -88,6 +89,13 @@ async def test_who_wants_both_gets_both_and_is_told() -> None:
     watch, waited = await wait(leases, 60, run_beside=True)
     assert waited == 15
     assert "karmada-scheduler" in watch.problem
+
+
+async def test_the_leases_are_read_where_the_settings_say() -> None:
+    leases = Leases(karmada_scheduler=HELD)
+    leases.renewing, leases.namespace = {SCHEDULER}, "karmada"
+    watch, _ = await wait(leases, 60, namespace="karmada")
+    assert watch.problem == "karmada/karmada-scheduler is renewed by host_1"
 
 
 async def test_controllers_that_start_later_are_told_too() -> None:
