@@ -101,8 +101,8 @@ class ObjectApi(Api):
 
     def _reader(self, resource: Resource[T]) -> Reader[T]:
         """Resource templates are read whole."""
-        if resource.record is ResourceTemplate:
-            self._readers.setdefault(ResourceTemplate, ResourceTemplateReader())
+        if resource.record is ResourceTemplate and ResourceTemplate not in self._readers:
+            self._readers[ResourceTemplate] = ResourceTemplateReader()
         return super()._reader(resource)
 
     @asynccontextmanager

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from federation.hub import object_api
 from federation.hub.object_api import ObjectApi
-from federation.objects.resources import BINDINGS, REBALANCERS, WORKS
-from federation.objects.template import Object
+from federation.objects.resources import BINDINGS, REBALANCERS, TEMPLATES, WORKS
+from federation.objects.template import Object, ResourceTemplateReader
 from reberth.cluster.kinds import Resource
 from reberth.protocol.request import ApiRequest
 
@@ -16,6 +17,7 @@ class RecordingApi(ObjectApi):
 
     def __init__(self) -> None:
         """Without a connection."""
+        self._readers = {}
 
     async def _write(self, request: ApiRequest) -> bytes:
         return request.body or b""
@@ -40,3 +42,19 @@ async def test_a_new_object_gets_an_id_of_its_own(resource: Resource[Any], kind:
 
 async def test_kinds_without_ids_stay_as_they_are() -> None:
     assert await create(REBALANCERS, None) == {}
+
+
+async def test_the_reader_of_whole_objects_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To make one costs as much as to send a call."""
+    made: list[ResourceTemplateReader] = []
+
+    def make() -> ResourceTemplateReader:
+        made.append(ResourceTemplateReader())
+        return made[-1]
+
+    monkeypatch.setattr(object_api, "ResourceTemplateReader", make)
+    api = RecordingApi()
+    for name in ("one", "two"):
+        body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}}
+        await api.apply_object(TEMPLATES[0], name, body, namespace="default")
+    assert len(made) == 1
