@@ -8,7 +8,7 @@ holds a new copy back. Asks planning/evictions.
 from collections import Counter
 from typing import Any
 
-from federation.api import WORK_API_VERSION, Cluster, GracefulEvictionTask, ResourceBinding
+from federation.api import WORK_API_VERSION, Cluster, ResourceBinding
 from federation.failover.eviction_causes import EvictionCauses
 from federation.failover.eviction_tasks import (
     Assessment,
@@ -16,21 +16,17 @@ from federation.failover.eviction_tasks import (
     change_failover_condition,
     write_assessment,
 )
-from federation.hub.hub import Hub, refer_to
+from federation.hub.hub import Hub
 from federation.hub.telemetry import failover_metrics as metrics
+from federation.hub.telemetry.eviction_events import tell_ended, tell_withdrawn, telling_failure
 from federation.hub.work_index import WorkIndex
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.membership.cluster_status import is_member_ready
 from federation.objects import resources
 from federation.objects.names import Key, binding_of
 from federation.planning.evictions import assess_evictions, list_concerned
-from federation.propagation.binding import template_of
 from reberth.cluster.kinds import Resource
-from reberth.records import ObjectMeta
 from reberth.values.duration import Duration
-
-_SUCCEEDED, _WITHDRAWN = "EvictWorkloadFromClusterSucceed", "EvictWorkloadFromClusterWithdrawn"
-_ACTION = "Evicting"
 
 
 class GracefulSettings(QueueSettings, frozen=True):
@@ -102,7 +98,8 @@ class GracefulController:
             now=now,
         )
         if change := write_assessment(binding, found):
-            binding = await self._hub.patch(resource, binding, change)
+            with telling_failure(self._hub, key, binding, (*found.ended, *found.withdrawn)):
+                binding = await self._hub.patch(resource, binding, change)
             self._tell_ended(key, binding, found)
         if status := change_failover_condition(binding, found, now=now):
             await self._hub.patch(resource, binding, status, subresource="status")
@@ -112,10 +109,8 @@ class GracefulController:
     def _tell_ended(self, key: Key, binding: ResourceBinding, found: Assessment) -> None:
         """Do it as soon as the tasks are gone: another attempt, after a conflict, does not find them."""
         self._count_ended(found)
-        for task in found.ended:
-            self._record(key, binding, _SUCCEEDED, f"Evict from cluster {task.from_cluster} succeed.")
-        for task in found.withdrawn:
-            self._record(key, binding, _WITHDRAWN, _explain(task))
+        tell_ended(self._hub, key, binding, found.ended)
+        tell_withdrawn(self._hub, key, binding, found.withdrawn)
 
     def _count_ended(self, found: Assessment) -> None:
         for task in found.withdrawn:
@@ -136,17 +131,8 @@ class GracefulController:
         for cause in metrics.CAUSES:
             metrics.EVICTING.labels(cause).set(self._under_way[cause])
 
-    def _record(self, key: Key, binding: ResourceBinding, reason: str, note: str) -> None:
-        template = refer_to(template_of(binding), ObjectMeta(uid=binding.spec.resource.uid))
-        for regarding in (refer_to(key, binding.metadata), template):
-            self._hub.recorder.record(regarding, reason=reason, note=note, action=_ACTION)
-
 
 def _shape_of(cluster: Cluster) -> object:
     """Return all of a cluster that evictions depend on: most reports change none of it."""
     meta = cluster.metadata
     return meta.uid, meta.deletion_timestamp, cluster.spec.taints, is_member_ready(cluster)
-
-
-def _explain(task: GracefulEvictionTask) -> str:
-    return f"The cause to evict from cluster {task.from_cluster} is gone; the eviction is withdrawn."

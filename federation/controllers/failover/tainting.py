@@ -16,6 +16,7 @@ from federation.failover.eviction_causes import EvictionCause, EvictionCauses
 from federation.failover.eviction_tasks import write_tasks
 from federation.failover.toleration import EvictionPace
 from federation.hub.hub import Hub
+from federation.hub.telemetry.eviction_events import tell_begun, telling_failure
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
 from federation.objects.names import Key
@@ -67,7 +68,10 @@ class TaintingController:
         due = self._list_due(binding)
         if binding is not None and due:
             tasks = (*(binding.spec.graceful_eviction_tasks or ()), *due)
-            await self._hub.patch(resources.binding_resource(key.kind), binding, write_tasks(binding, tasks))
+            with telling_failure(self._hub, key, binding, due):
+                change, kind = write_tasks(binding, tasks), resources.binding_resource(key.kind)
+                written = await self._hub.patch(kind, binding, change)
+            tell_begun(self._hub, key, binding, written)
         return self._wait_for(binding)
 
     def _list_due(self, binding: ResourceBinding | None) -> list[GracefulEvictionTask]:

@@ -16,6 +16,7 @@ from federation.api import Cluster, ResourceBinding
 from federation.hub import metrics
 from federation.hub.call_priority import Urgency
 from federation.hub.hub import Hub, refer_to
+from federation.hub.telemetry.eviction_events import tell_begun
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
 from federation.objects.names import Key
@@ -180,6 +181,7 @@ class SchedulerController:
         if change is not None:
             with self._scheduler.reserving(key, binding, decision, now=self._hub.clock()):
                 written = await self._hub.patch(resource, binding, change)
+            tell_begun(self._hub, key, binding, written)
         was_changed = change is not None or is_unreported
         self._record_events(key, binding, decision, was_changed=was_changed)
         status = change_schedule_status(written, decision, was_changed=was_changed, now=self._hub.clock())

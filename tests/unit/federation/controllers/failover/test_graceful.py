@@ -147,6 +147,17 @@ async def test_an_eviction_that_has_ended_is_counted_and_told_although_the_statu
     assert hub.events == [("EvictWorkloadFromClusterSucceed", "Evict from cluster m1 succeed.")] * 2
 
 
+async def test_an_eviction_whose_end_cannot_be_written_is_told_and_tried_again() -> None:
+    hub = EvictionHub()
+    hub.refuse = [errors.Forbidden("patch", "no right")]
+    hub.put(resources.BINDINGS, leaving(suppressDeletion=False))
+    await hub.run(5)
+    assert hub.leaves == []
+    failed = ("EvictWorkloadFromClusterFailed", "Evict from cluster m1 failed: no right")
+    succeeded = ("EvictWorkloadFromClusterSucceed", "Evict from cluster m1 succeed.")
+    assert hub.events == [failed, failed, succeeded, succeeded]
+
+
 async def test_an_eviction_of_a_workload_that_is_deleted_is_under_way_no_longer() -> None:
     hub = EvictionHub()
     hub.put(resources.BINDINGS, leaving())

@@ -10,6 +10,7 @@ from federation.api import Cluster, ResourceBinding
 from federation.controllers.failover.tainting import TaintingController, TaintingSettings
 from federation.failover.eviction_causes import EvictionCauses
 from federation.objects import resources
+from reberth.values.errors import Conflict, Forbidden
 from tests.support.federation.clusters import cluster
 from tests.support.federation.fake_hub import FakeHub
 from tests.support.federation.objects import claimed_binding, given
@@ -94,3 +95,26 @@ async def test_a_member_that_is_deleted_is_left_and_bindings_of_others_stay() ->
     assert hub.evicted == ["a"]
     (task,) = hub.find("a").spec.graceful_eviction_tasks or ()
     assert task.reason == "ClusterTerminating"
+
+
+async def test_an_eviction_that_begins_is_told_once_with_its_cause() -> None:
+    hub = TaintedHub()
+    hub.refuse = [Conflict("patch", "changed meanwhile")]
+    hub.place("a")
+    hub.put(resources.CLUSTERS, member("m1", taints=[OUT]))
+    await hub.run(10)
+    (task,) = hub.find("a").spec.graceful_eviction_tasks or ()
+    note = f"Evict from cluster m1 started: {task.message}."
+    assert hub.events == [("EvictWorkloadFromClusterStarted", note)] * 2  # binding and template
+
+
+async def test_an_eviction_that_cannot_be_written_is_told_and_tried_again() -> None:
+    hub = TaintedHub()
+    hub.refuse = [Forbidden("patch", "no right")]
+    hub.place("a")
+    hub.put(resources.CLUSTERS, member("m1", taints=[OUT]))
+    await hub.run(10)
+    failed = ("EvictWorkloadFromClusterFailed", "Evict from cluster m1 failed: no right")
+    assert hub.events[:2] == [failed] * 2
+    assert [reason for reason, _ in hub.events[2:]] == ["EvictWorkloadFromClusterStarted"] * 2
+    assert hub.evicted == ["a"]

@@ -97,6 +97,21 @@ async def test_an_unschedulable_binding_is_retried_after_a_helpful_cluster_chang
     assert hub.scheduled == ("True", "Success")
 
 
+async def test_an_eviction_that_begins_with_a_decision_is_told() -> None:
+    """Of a workload whose policy names another member while its own is being deleted."""
+    hub = SchedulerHub()
+    leaving = member("m1", cpu="9")
+    meta = msgspec.structs.replace(leaving.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    hub.put(resources.CLUSTERS, msgspec.structs.replace(leaving, metadata=meta))
+    hub.put(resources.CLUSTERS, member("m2", cpu="9"))
+    elsewhere = {"placement": {"clusterAffinity": {"clusterNames": ["m2"]}}}
+    hub.put(resources.BINDINGS, claimed_binding(clusters=given(m1=3), **elsewhere))
+    await hub.run()
+    assert [each.from_cluster for each in hub.find().spec.graceful_eviction_tasks or ()] == ["m1"]
+    note = "Evict from cluster m1 started: the cluster is being deleted."
+    assert hub.events.count(("EvictWorkloadFromClusterStarted", note)) == 2
+
+
 async def test_a_label_that_changes_wakes_all_bindings() -> None:
     hub = SchedulerHub()
     wanted = {"placement": {"clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "gold"}}}}}
