@@ -159,12 +159,29 @@ async def _settle_orphaned_debits(
     limits = context.policy().limits.rates
     if correct_debits(ledger, limits, now=context.clock()) is not ledger:
         await context.ledger.correct(partial(correct_debits, limits=limits, now=context.clock()))
+    orphans: list[str] = []
     for debit in ledger.status.debits or ():
         is_left = debit.move not in recorded and not executor.moves.is_held(debit.move)
         if debit.state == DebitState.TENTATIVE and is_left and not context.ledger.is_spending(debit.move):
             settling = partial(_settle_debit, context, executor, debit)
             subject = f"{debit.namespace}/{debit.pod}"
             await _settle_safely(context, unsettled, debit.move, settling, subject=subject)
+            orphans.append(debit.move)
+    if any(map(context.ledger.is_spending, orphans)):
+        await _write_spent(context)
+
+
+async def _write_spent(context: ExecutionContext) -> None:
+    """Write at once what was found to be spent: leaders that each lead for seconds would never write it.
+
+    A Tentative debit counts until then, so nothing would be moved any more.
+    """
+    try:
+        await context.ledger.flush()
+    except LeaseLost:
+        raise
+    except ReberthError as error:  # the ledger writer tries again by itself
+        context.tell(f"debits not marked as Spent yet: {error}")
 
 
 async def _settle_debit(context: ExecutionContext, executor: Executor, debit: Debit) -> None:

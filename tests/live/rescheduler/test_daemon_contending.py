@@ -18,11 +18,13 @@ from localcluster.cluster import Cluster
 from localcluster.state_dir import running
 from localproduct.rescheduler_process import RESCHEDULER_ACCOUNT
 from tests.live.support.contending_daemons import (
+    EVICTION,
     KINDS,
     LEASE_SECONDS,
     LEAVE,
     PERIOD,
     RESTART,
+    Contest,
     contest,
     untaint,
 )
@@ -103,12 +105,21 @@ async def strike(ground: Ground, folder: Path, rounds: dict[int, str]) -> str:
                 if kind == RESTART:
                     restarts.append((began, time.time()))
             await contenders.settle()
+            return await judge(contenders, restarts)
+        except (AssertionError, TimeoutError) as error:
+            error.add_note(await contenders.describe())
+            raise
         finally:
             await untaint(crowd.client)
-        await contenders.see_the_holder()
-        fence = contenders.read_fence()
-        assert len(fence.evicted) > len(rounds)
-        return see_the_fence(fence, restarts)
+
+
+async def judge(contenders: Contest, restarts: list[tuple[float, float]]) -> str:
+    await contenders.see_the_holder()
+    fence = contenders.read_fence()
+    assert len(fence.evicted) >= max(1, contenders.struck[EVICTION])
+    moments = ", ".join(f"{count} after {moment}" for moment, count in sorted(contenders.struck.items()))
+    load = f"load {min(contenders.loads):.1f} to {max(contenders.loads):.1f}"
+    return f"struck {moments}; {see_the_fence(fence, restarts)}; {load}"
 
 
 def see_the_fence(fence: Fence, restarts: list[tuple[float, float]]) -> str:

@@ -7,13 +7,14 @@ by which the audit log distinguishes the daemons.
 
 import asyncio
 import json
+import os
 import random
 import signal
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 from localcluster import audit_log
 from localcluster.audit_log import Call
@@ -23,15 +24,15 @@ from localcluster.components import API_SERVER
 from localcluster.faults import FaultProxy
 from localcluster.host import processes
 from reberth.client.mirror import mirroring
-from reberth.cluster.cache import DELETED, Cache
-from reberth.cluster.kinds import HISTORIES, POD, PODS, Kind
+from reberth.cluster.kinds import HISTORIES, PODS
 from reberth.memory.notes import ANNOTATION
-from reberth.records import EvictionHistory, Pod, Record
+from tests.live.support.contest_report import describe_contest
 from tests.live.support.daemon_process import LEASE as LEASE_PATH
 from tests.live.support.daemon_process import Crowd, Daemon, daemon, settings_of, way_through
 from tests.live.support.fault_client import direct, standing_before
 from tests.live.support.leader_audit import Fence
 from tests.live.support.move_audit import MoveAudit, Window
+from tests.live.support.move_witness import Witness
 from tests.support.builders import Object
 
 CONTENDERS = 3
@@ -48,6 +49,12 @@ LEASE = {
     "stuckAfter": "10m",
 }
 WITHIN = 60.0
+TAKE_OVER, MOVE, EVICTION = "take-over", "move", "eviction"
+MOMENTS = {TAKE_OVER: 3.0, MOVE: 0.3, EVICTION: 1.0}
+"""After what a leader is struck, and at most so many seconds later: from its take-over on nothing may have
+begun yet; a new move is announced, prepared and evicted within a tenth of a second."""
+_IN_DOUBT = 60.0
+"""A move that lost its reason is undone, and its debit returned, so long after a take-over."""
 RATE, PERIOD, SKEW = 3, 4.0, 1.0
 """So many disruptions in so many seconds, and how far clocks may differ: here all have the same."""
 _RED = {"key": "team", "value": "red", "effect": "NoSchedule"}
@@ -74,40 +81,6 @@ RESTLESS: Object = {
 _SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, LEAVE: signal.SIGTERM}
 
 
-class Witness(Cache):
-    """A mirror that writes down what must never be."""
-
-    def __init__(self, replicas: int) -> None:
-        super().__init__(version=(1, 36))
-        self.broken: list[str] = []
-        self.gone: set[str] = set()
-        """The names of the pods that went; who goes while the API server is down is not seen."""
-        self._least = replicas - 1
-
-    def apply(self, kind: Kind[Any, Any], event: str, subject: Record) -> bool:
-        changed = super().apply(kind, event, subject)
-        if isinstance(subject, Pod) and subject.metadata.namespace == "default":
-            self._see_pod(event, subject)
-        if isinstance(subject, EvictionHistory):
-            self._see_history(subject)
-        return changed
-
-    def _see_pod(self, event: str, pod: Pod) -> None:
-        app = (pod.metadata.labels or {}).get("app", "")
-        if event != DELETED and not pod.metadata.deletion_timestamp:
-            return
-        self.gone.add(pod.metadata.name)
-        rows = self.of(POD).within("default")
-        ready = sum(row.is_ready and not row.is_terminating for row in rows if row.labels.get("app") == app)
-        if ready < self._least:
-            self.broken.append(f"{app} has {ready} Ready pods after {pod.metadata.name} went")
-
-    def _see_history(self, history: EvictionHistory) -> None:
-        opened = history.status.open or ()
-        if len(opened) > 1:
-            self.broken.append(f"{history.metadata.name} has {len(opened)} open moves")
-
-
 class Contest:
     """The daemons, how they are struck, and who sees it."""
 
@@ -121,6 +94,10 @@ class Contest:
     ) -> None:
         self.crowd = crowd
         self.witness = witness
+        self.struck: Counter[str] = Counter()
+        """How many strikes fell after which moment."""
+        self.loads: list[float] = []
+        """How busy the machine was at each strike."""
         self._began = time.time()
         self._read_calls = read
         self._client = crowd.client
@@ -130,10 +107,8 @@ class Contest:
 
     async def round(self, number: int, kind: str) -> None:
         """Strike at a random instant; somebody leads soon, and then no more than one."""
-        dice = random.Random(number)
         leader = await self.find_leader()
-        await self.unsettle()
-        await asyncio.sleep(dice.uniform(0, 3))
+        await self._await_instant(random.Random(number))
         await self._strike(leader, kind)
         if kind != RESTART:
             await self.find_leader(but=leader)
@@ -142,6 +117,27 @@ class Contest:
             while await self._count_leaders() != 1:
                 await asyncio.sleep(0.1)
         assert self.witness.broken == []
+
+    async def _await_instant(self, dice: random.Random) -> None:
+        """Wait for the moment that is drawn, and then for a random time.
+
+        A leader would otherwise be struck before its first move again and again.
+        """
+        moment = dice.choice([*MOMENTS])
+        before = len(self.witness.moves), len(self.witness.gone)
+        await self.unsettle()
+        async with asyncio.timeout(_IN_DOUBT + WITHIN):
+            while (moment == MOVE and len(self.witness.moves) == before[0]) or (
+                moment == EVICTION and len(self.witness.gone) == before[1]
+            ):
+                await asyncio.sleep(0.005)
+        await asyncio.sleep(dice.uniform(0, MOMENTS[moment]))
+        self.struck[moment] += 1
+        self.loads.append(os.getloadavg()[0])
+
+    async def describe(self) -> str:
+        """Tell what every daemon and every move says."""
+        return await describe_contest(self.crowd, self._daemons)
 
     def read_fence(self) -> Fence:
         return Fence(self._read_calls(), since=self._began)
@@ -169,8 +165,12 @@ class Contest:
             await self._client.patch(f"/api/v1/nodes/{name}", {"spec": {"taints": taints}})
 
     async def settle(self) -> None:
-        """Wait until nothing is under way; then history, ledger, notes, pods and requests must agree."""
-        async with asyncio.timeout(120):
+        """Wait until nothing is under way; then history, ledger, notes, pods and requests must agree.
+
+        The debits of moves in doubt may fill the rate; then every pod may have to go, one in each window.
+        """
+        every = len(self.crowd.uids) * (PERIOD + SKEW)
+        async with asyncio.timeout(_IN_DOUBT + every + WITHIN):
             while await self.crowd.opened() or await self._count_displaced():
                 await asyncio.sleep(0.3)
         await self.crowd.spent()

@@ -17,11 +17,12 @@ from localcluster.faults import Effect, Entry, FaultProxy, Match, Rule, Turns, n
 from localcluster.host import processes
 from reberth.client.mirror import mirroring
 from reberth.cluster.kinds import HISTORIES, PODS
-from tests.live.support.contending_daemons import LEADING, LEASE, WITHIN, Witness
+from tests.live.support.contending_daemons import LEADING, LEASE, WITHIN
 from tests.live.support.daemon_process import Daemon, daemon, settings_of, way_through
 from tests.live.support.fault_client import direct, standing_before
 from tests.live.support.move_audit import MoveAudit, Window
 from tests.live.support.move_stage import MoveStage, drive_policy, owner_of
+from tests.live.support.move_witness import Witness
 from tests.support.builders import Object
 from tests.support.repository import ROOT
 

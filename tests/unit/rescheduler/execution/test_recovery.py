@@ -21,6 +21,7 @@ from reberth.values.timestamp import write_micro_time
 from rescheduler.execution import executor as executing
 from rescheduler.execution.context import ExecutionContext
 from rescheduler.execution.executor import Executor
+from rescheduler.execution.ledger_writer import SPENT_WITHIN
 from rescheduler.execution.orders import compose_order
 from rescheduler.moves.lifecycle import MoveState
 from rescheduler.moves.order import MoveOrder
@@ -254,6 +255,33 @@ async def test_a_debit_whose_pod_cannot_be_read_keeps_no_move_from_being_resumed
     await resume_all(PodUnreadable(world))
     assert len(world.evictions) == 1
     assert world.debits()["m-odd"].state is DebitState.TENTATIVE
+
+
+def leave_debits(world: World, *moves: str) -> None:
+    """Leave Tentative debits whose moves have ended, and whose pods are gone."""
+    written = write_micro_time(NOW)
+    left = (
+        Debit(each, written, DebitState.TENTATIVE, "shop", "uid", pod=f"was-{each}", pod_uid=each)
+        for each in moves
+    )
+    world.put(LEDGERS, replace(start_ledger(), status=LedgerStatus(tuple(left))))
+
+
+async def test_a_leader_marks_the_debits_that_it_finds_before_it_does_anything_else() -> None:
+    """It may not live for the seconds after which it would mark its own; all share one write."""
+    leave_debits(world := World(), "m-1", "m-2")
+    assert await resume(make_context(world, api := FakeApi(world))) == []
+    assert {debit.state for debit in world.debits().values()} == {DebitState.SPENT}
+    assert api.writes == 1
+
+
+async def test_a_ledger_that_cannot_be_written_keeps_no_move_from_being_resumed() -> None:
+    leave_debits(world := World(), "m-1")
+    context = make_context(world, FakeApi(world, troubles={1: errors.Forbidden("write", "for a while")}))
+    assert await resume(context) == []
+    assert world.debits()["m-1"].state is DebitState.TENTATIVE
+    await asyncio.sleep(SPENT_WITHIN + 1)
+    assert world.debits()["m-1"].state is DebitState.SPENT
 
 
 async def test_nothing_else_of_the_workload_is_begun_meanwhile() -> None:
