@@ -1,10 +1,9 @@
 """One object in one member: get, apply together with its namespace, delete."""
 
-from federation.hub.kind_catalog import KindCatalog
 from federation.hub.object_api import MANAGER, ObjectApi
 from federation.hub.sessions import Session
 from federation.objects.names import Key
-from federation.objects.resources import NAMESPACES
+from federation.objects.resources import NAMESPACES, RBAC_KINDS
 from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.manifest import write_namespace
 from federation.propagation.work_sync import (
@@ -18,6 +17,7 @@ from reberth.cluster.kinds import Resource
 from reberth.values import errors
 
 _HOLDER = f"{MANAGER}-replicas"
+_RBAC = {each.kind.name: each for each in RBAC_KINDS}
 
 
 async def read_from_member(
@@ -30,12 +30,12 @@ async def read_from_member(
         return None
 
 
-async def refuse_role(session: Session, catalog: KindCatalog, manifest: Object) -> str | None:
+async def refuse_role(session: Session, manifest: Object) -> str | None:
     """Return why what grants a role must not be applied: only the name may be that of a role here."""
     key = key_of_bound_role(manifest)
     if key is None:
         return None
-    resource = catalog.find(key.api_version, key.kind)
+    resource = _RBAC.get(key.kind)
     return find_foreign_role(key, await read_from_member(session, resource, key) if resource else None)
 
 

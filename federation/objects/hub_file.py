@@ -24,7 +24,7 @@ from federation.api import (
     WorkloadRebalancer,
 )
 from federation.objects.names import Key
-from federation.objects.resources import TEMPLATES, HeldWork, can_be_propagated
+from federation.objects.resources import RBAC_KINDS, TEMPLATES, HeldWork, can_be_propagated
 from federation.objects.template import ResourceTemplate, read_template
 from federation.scheduling import name_of
 from reberth.cluster.object_files import JsonDocument, list_documents
@@ -53,7 +53,9 @@ KINDS = {
     "WorkloadRebalancer": HubKind(APPS_API_VERSION, WorkloadRebalancer),
 }
 WITH_WORKS = KINDS | {"Work": HubKind(WORKS_API_VERSION, HeldWork, namespaced=True)}
-_NAMESPACED = {(each.api_version, each.kind.name) for each in TEMPLATES if each.namespaced}
+_NAMESPACED = {
+    (each.api_version, each.kind.name) for each in (*TEMPLATES, *RBAC_KINDS) if each.namespaced
+}
 
 
 class _ObjectHead(msgspec.Struct, frozen=True, rename="camel"):

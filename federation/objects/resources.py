@@ -90,11 +90,15 @@ TEMPLATES: tuple[Resource[ResourceTemplate], ...] = (
     _resource("v1", "ConfigMap", ResourceTemplate),
     _resource("v1", "Secret", ResourceTemplate),
     _resource("v1", "ServiceAccount", ResourceTemplate),
+)
+"""Always watched. Any other kind is watched once a policy or a Work names it."""
+RBAC_KINDS: tuple[Resource[ResourceTemplate], ...] = (
     _resource("rbac.authorization.k8s.io/v1", "ClusterRole", ResourceTemplate, namespaced=False),
     _resource("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", ResourceTemplate, namespaced=False),
     _resource("rbac.authorization.k8s.io/v1", "Role", ResourceTemplate),
     _resource("rbac.authorization.k8s.io/v1", "RoleBinding", ResourceTemplate),
 )
+"""Not among those: who grants what is kept by nobody who does not propagate it."""
 ALL_BINDINGS = (BINDINGS, CLUSTER_BINDINGS)
 _BINDINGS = {each.kind.name: each for each in ALL_BINDINGS}
 

@@ -216,7 +216,7 @@ class ExecutionController:
         if found is None:
             found = await read_from_member(session, resource, target)
         conflict = find_conflict(manifest, found)
-        conflict = conflict or await refuse_role(session, self._hub.catalog, manifest)
+        conflict = conflict or await refuse_role(session, manifest)
         if conflict:
             return None, conflict
         try:

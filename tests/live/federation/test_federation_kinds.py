@@ -1,6 +1,7 @@
 """Objects of every kind run in the members of their policies, with the rights of the manifests."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest_asyncio
 from localcluster import manifests
 from localcluster.client import Client, Refused
 from localproduct.member_join import FEDERATION_ACCOUNT, MANIFESTS
+from tests.live.support.federation_pages import read_page, wait_for_page
 from tests.live.support.hub_and_members import Place, eventually, federated, restrict
 from tests.live.support.hub_paths import BINDINGS, CLUSTER_BINDINGS, CLUSTER_POLICIES, EVENTS, POLICIES, WORKS
 from tests.live.support.propagated_objects import (
@@ -30,6 +32,7 @@ pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 MANAGED = "karmada.io/managed"
+RBAC = "rbac.authorization.k8s.io/v1"
 RETAIN = "resourcetemplate.karmada.io/retain-replicas"
 
 
@@ -74,6 +77,30 @@ def gone(found: Any) -> bool:
 
 def binding_path(kind: str, name: str, *, namespaced: bool = True) -> str:
     return f"{BINDINGS if namespaced else CLUSTER_BINDINGS}/{name}-{kind.lower()}"
+
+
+async def test_a_kind_of_rbac_is_watched_once_a_policy_names_it_and_no_other_one(place: Place) -> None:
+    for name in place.members:
+        await wait_for_page(place.cluster, "/metrics", saying=f'="configmaps",server="{name}"}} 1.0')
+    assert await list_watched_roles(place) == set()
+    _, plural, body, _ = CLUSTER_KINDS["ClusterRole"]
+    selector = {"apiVersion": RBAC, "kind": "ClusterRole", "name": "reader"}
+    await place.hub.create(path_of(RBAC, plural, namespaced=False), {"metadata": {"name": "reader"}, **body})
+    await place.hub.create(CLUSTER_POLICIES, selecting_anywhere("reader", selector))
+    for client in place.members.values():
+        await eventually(client, f"{path_of(RBAC, plural, namespaced=False)}/reader", is_copy, within=90)
+    watched = await list_watched_roles(place)
+    assert {resource for resource, _ in watched} == {plural}
+    assert {server for _, server in watched} >= place.members.keys()
+    await place.hub.delete(f"{CLUSTER_POLICIES}/reader")
+
+
+async def list_watched_roles(place: Place) -> set[tuple[str, str]]:
+    """Each with its server."""
+    text = await read_page(place.cluster, "/metrics")
+    return set(
+        re.findall(r'^reberth_watch_synced{resource="(\w*role\w*)",server="([^"]*)"}', text, re.MULTILINE)
+    )
 
 
 async def test_every_kind_is_propagated_and_reported_healthy(place: Place) -> None:

@@ -30,11 +30,12 @@ OURS: Final[tuple[Resource[Any], ...]] = (
     *(resources.CLUSTERS, resources.POLICIES, resources.CLUSTER_POLICIES, resources.BINDINGS),
     *(resources.CLUSTER_BINDINGS, resources.REBALANCERS, resources.WORKS),
 )
-HELD: Final = (*OURS, *resources.TEMPLATES)
+SERVED: Final = (*resources.TEMPLATES, *resources.RBAC_KINDS)
+HELD: Final = (*OURS, *SERVED)
 
 
 def _serve(version: str) -> Object:
-    kinds = (each for each in resources.TEMPLATES if each.api_version == version)
+    kinds = (each for each in SERVED if each.api_version == version)
     return {
         "resources": [
             {"name": each.name, "kind": each.kind.name, "namespaced": each.namespaced} for each in kinds
@@ -42,7 +43,7 @@ def _serve(version: str) -> Object:
     }
 
 
-_VERSIONS: Final = sorted({each.api_version for each in resources.TEMPLATES} - {"v1"})
+_VERSIONS: Final = sorted({each.api_version for each in SERVED} - {"v1"})
 APIS: Final[Mapping[str, Mapping[str, Any]]] = {
     "/version": {"gitVersion": "v1.36.0"},
     "/apis": {"groups": [{"versions": [{"groupVersion": each}]} for each in _VERSIONS]},

@@ -9,17 +9,17 @@ from typing import Any
 import msgspec
 
 from federation.objects.cache import NotifyingCache
-from federation.objects.resources import NAMESPACES, TEMPLATES
+from federation.objects.resources import NAMESPACES
 from federation.objects.template import Object, ResourceTemplate
 from reberth.cluster.kinds import NODES, PODS, Kind, Resource
 from reberth.protocol.response import BadObject, Reader
 from reberth.values.errors import NotFound
 from reberth.values.object_error import ObjectError
 from tests.support import builders
-from tests.support.federation.stored_hub import APIS, make_reader
+from tests.support.federation.stored_hub import APIS, SERVED, make_reader
 
 Listener = Callable[[str, ResourceTemplate | None], None]
-_READERS = {each.kind: make_reader(each) for each in (*TEMPLATES, NAMESPACES)}
+_READERS = {each.kind: make_reader(each) for each in (*SERVED, NAMESPACES)}
 _ROOM = {each.kind: Reader(each.kind.record) for each in (NODES, PODS)}
 
 _COUNTS = ("replicas", "readyReplicas", "updatedReplicas", "availableReplicas")

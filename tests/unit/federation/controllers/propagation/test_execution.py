@@ -22,7 +22,7 @@ from tests.support.federation.fake_hub import FakeHub
 from tests.support.federation.objects import NOW, as_template, bare_cluster, work
 
 pytestmark = pytest.mark.looptime
-ROLES = next(each for each in resources.TEMPLATES if each.kind.name == "ClusterRole")
+ROLES, _, _, ROLE_BINDINGS = resources.RBAC_KINDS
 CONFIGURATIONS = next(each for each in resources.TEMPLATES if each.kind.name == "ConfigMap")
 
 
@@ -272,8 +272,9 @@ def granting(role: str) -> Object:
 async def test_a_role_of_a_member_is_granted_only_if_it_was_propagated_or_comes_with_kubernetes(
     labels: dict[str, str] | None, *, is_granted: bool
 ) -> None:
-    """What is harmless here may be strong there."""
+    """What is harmless here may be strong there. Roles themselves need not be propagated for that."""
     hub = ExecutionHub()
+    hub.hub.catalog.learn(ROLE_BINDINGS, on_hub=True)
     if labels is not None:
         role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"}
         hub.member._put(ROLES, {**role, "metadata": {"name": "deploy", "labels": labels}}, "")

@@ -25,14 +25,16 @@ PATIENCE = WorkSettings().wait_for_claim
 MEMBER_TOKEN = {"apiVersion": "v1", "kind": "Secret", "namespace": "karmada-cluster", "name": "member1"}
 CLUSTER_ROLE = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "admin"}
 OTHER_WEB = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web"}
-KINDS = {each.kind.name: each for each in resources.TEMPLATES}
+KINDS = {each.kind.name: each for each in (*resources.TEMPLATES, *resources.RBAC_KINDS)}
 
 
 class CallPriorityHub(FakeHub):
     """Its calls get their turn when it is `free`."""
 
     def __init__(self) -> None:
-        super().__init__(resources.BINDINGS, resources.CLUSTERS, resources.WORKS, *resources.TEMPLATES)
+        super().__init__(resources.BINDINGS, resources.CLUSTERS, resources.WORKS, *KINDS.values())
+        for each in resources.RBAC_KINDS:
+            self.hub.catalog.learn(each, on_hub=True)
         self.free = asyncio.Event()
         self.made: list[str | None] = []
         self.removed: list[str] = []
