@@ -2,17 +2,21 @@
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
+from http import HTTPStatus
 from itertools import chain
-from typing import Self
+from typing import Any, Self, cast
 
 import pytest
+from aiohttp import ClientResponse
 
 from reberth.client.access import Access
-from reberth.client.api import Api, ApiSettings
+from reberth.client.api import Api, ApiSettings, _failure
 from reberth.cluster.kinds import PODS
 from reberth.protocol.request import ApiRequest
-from reberth.values.errors import Unreadable
+from reberth.protocol.response import LARGEST_OBJECT, LARGEST_PAGE, Reader
+from reberth.values.errors import ServerFault, Unreadable
 
 
 @pytest.mark.parametrize(
@@ -51,6 +55,9 @@ async def test_an_odd_version_of_the_server_is_an_error_of_its_answer(
     monkeypatch.setattr(api, "_read", answer)
     with pytest.raises(Unreadable, match="version"):
         await api.version()
+
+
+PIECE = 2**22
 
 
 class PieceByPiece:
@@ -130,3 +137,67 @@ async def test_a_reader_that_leaves_a_list_leaves_no_answer_open(monkeypatch: py
         await asyncio.sleep(1)
     await asyncio.sleep(1)
     assert [answer.is_closed for answer in served.answers] == [True, True]
+
+
+class Endless(PieceByPiece):
+    """An answer that never ends; whoever reads on and on ends here."""
+
+    status = HTTPStatus.INTERNAL_SERVER_ERROR
+    headers: Mapping[str, str] = {}
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.taken = 0
+
+    async def readany(self) -> bytes:
+        assert self.taken <= LARGEST_PAGE + PIECE
+        self.taken += PIECE
+        return b"x" * PIECE
+
+
+async def list_all(api: Api) -> None:
+    async for _ in api.list_pages(PODS):
+        pass
+
+
+async def list_in_parts(api: Api) -> None:
+    async for _ in api.list_parts(PODS):
+        pass
+
+
+async def follow(api: Api) -> None:
+    reader = cast("Reader[Any]", None)
+    request = ApiRequest("watch", "pods", "/api/v1/pods")
+    async for _ in api._lines(request, reader, await api._open(request)):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("read", "most"),
+    [
+        (lambda api: api.get(PODS, "web", namespace="shop"), LARGEST_OBJECT),
+        (list_all, LARGEST_PAGE),
+        (list_in_parts, LARGEST_PAGE),
+        (follow, LARGEST_OBJECT),
+    ],
+    ids=["get", "list", "parts", "watch"],
+)
+async def test_no_more_is_read_of_an_endless_answer_than_an_honest_one_may_have(
+    monkeypatch: pytest.MonkeyPatch, read: Callable[[Api], Awaitable[object]], most: int
+) -> None:
+    api, answer = Api(Access(), ApiSettings()), Endless()
+
+    async def open_endless(_: ApiRequest) -> Endless:
+        return answer
+
+    monkeypatch.setattr(api, "_open", open_endless)
+    with pytest.raises(Unreadable, match=str(most)):
+        await read(api)
+    assert most < answer.taken <= most + 2 * PIECE
+
+
+async def test_an_endless_error_is_one_without_words() -> None:
+    answer = Endless()
+    failure = await _failure(ApiRequest("get", "pods", "/api/v1/pods"), cast("ClientResponse", answer))
+    assert isinstance(failure, ServerFault)
+    assert answer.taken <= LARGEST_OBJECT + 2 * PIECE

@@ -104,6 +104,17 @@ async def test_a_thousand_kinds_that_do_not_exist_cost_two_calls_a_look_and_are_
         assert hub.count() == 0
 
 
+async def test_whoever_asks_on_and_on_for_a_kind_that_is_not_there_causes_no_more_looks() -> None:
+    hub = FakeServer(example_com=[])
+    place = Place(hub)
+    place.fake.hold(resources.POLICIES, policy("a", BERTH))
+    with place.looking():
+        for _ in range(600):
+            place.ask()
+            await asyncio.sleep(1)
+        assert hub.count() <= 2 * (1 + 4 + 9)
+
+
 async def test_a_kind_that_is_served_later_is_found() -> None:
     hub = FakeServer(example_com=[])
     place = Place(hub)
