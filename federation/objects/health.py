@@ -1,19 +1,39 @@
-"""Health of a copy in a member, from its status. Kinds without a rule count as healthy."""
+"""Health of a copy in a member: one rule a kind. Kinds without a rule count as healthy."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from federation.objects.any_json import at, list_at, number
 from federation.objects.template import Object
+from reberth.cluster.pods.identity import group_of
 
 HEALTHY, UNHEALTHY, UNKNOWN = "Healthy", "Unhealthy", "Unknown"
 
 
-def find_health(api_version: str, kind: str, found: Object) -> str:
+HealthRule = Callable[[Object], str]
+"""From an object as the member reports it to its health."""
+HealthRules = Mapping[tuple[str, str], HealthRule]
+"""Rules by API version and kind, as users give them. They go before those that are built in."""
+NO_CUSTOM_RULES: HealthRules = MappingProxyType({})
+
+
+def find_health(api_version: str, kind: str, found: Object, custom: HealthRules = NO_CUSTOM_RULES) -> str:
     """Return the health of an object as the member reports it."""
-    rule, status = _RULES.get((api_version.rpartition("/")[0], kind)), found.get("status")
+    if own := custom.get((api_version, kind)):
+        return own(found)
+    rule, status = _find_rule(api_version, kind), found.get("status")
     if rule is None:
         return HEALTHY
     return HEALTHY if rule(found, status if isinstance(status, dict) else {}) else UNHEALTHY
+
+
+def has_health_rule(api_version: str, kind: str, custom: HealthRules = NO_CUSTOM_RULES) -> bool:
+    """Tell whether the health of a kind says anything: without a rule it is always Healthy."""
+    return (api_version, kind) in custom or _find_rule(api_version, kind) is not None
+
+
+def _find_rule(api_version: str, kind: str) -> "_Rule | None":
+    return _RULES.get((group_of(api_version), kind))
 
 
 def _is_current(found: Object, status: Object) -> bool:
@@ -67,7 +87,8 @@ def _budget(_: Object, status: Object) -> bool:
     return number(status, "currentHealthy") >= number(status, "desiredHealthy")
 
 
-_RULES: dict[tuple[str, str], Callable[[Object, Object], bool]] = {
+_Rule = Callable[[Object, Object], bool]
+_RULES: dict[tuple[str, str], _Rule] = {
     ("apps", "Deployment"): _rollout,
     ("apps", "StatefulSet"): _rollout,
     ("apps", "ReplicaSet"): _replica_set,

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from federation.objects.health import find_health
+from federation.objects.health import find_health, has_health_rule
 
 ROLLED_OUT = {"observedGeneration": 2, "updatedReplicas": 3, "availableReplicas": 3}
 ALL_NODES = {
@@ -71,3 +71,18 @@ def test_a_kind_of_the_same_name_in_another_group_has_rules_of_its_own() -> None
 def test_a_pod_that_is_being_deleted_is_not_healthy_although_it_is_ready_to_its_end(status: Any) -> None:
     metadata = {"generation": 2, "deletionTimestamp": "2026-11-19T05:00:00Z"}
     assert find_health("v1", "Pod", {"metadata": metadata, "status": status}) == "Unhealthy"
+
+
+def test_the_rule_of_a_user_goes_before_the_one_that_is_built_in() -> None:
+    custom = {("apps/v1", "Deployment"): lambda found: found["status"]["verdict"]}
+    found = {"spec": {}, "status": ROLLED_OUT | {"verdict": "Unknown"}}
+    assert find_health("apps/v1", "Deployment", found, custom) == "Unknown"
+    assert find_health("apps/v1", "StatefulSet", found, custom) == "Unhealthy"
+
+
+def test_a_kind_has_a_health_rule_if_its_own_api_version_has_one() -> None:
+    custom = {("example.com/v1", "Widget"): lambda _: "Healthy"}
+    assert has_health_rule("apps/v1", "Deployment")
+    assert has_health_rule("example.com/v1", "Widget", custom)
+    assert not has_health_rule("example.com/v2", "Widget", custom)
+    assert not has_health_rule("v1", "ConfigMap")
