@@ -137,6 +137,7 @@ class AggregatedStatus(Record, frozen=True):
     health: str = ""
     settled: bool | None = None
     creation_timestamp: str | None = None
+    unhealthy_since: str | None = None
     create_timestamp: str | None = None
 
 

@@ -16,6 +16,7 @@ def find_condition(conditions: tuple[Condition, ...] | None, name: str) -> Condi
 def put_condition(has: tuple[Condition, ...] | None, wanted: Condition, *, now: float) -> list[Object] | None:
     """Return all conditions with this one set; None if it is set already with the same reason and message.
 
+    A condition that changes its status gets the present time, unless it comes with another one.
     A message is cut: the API server refuses a status with a longer one than the definition allows, and with
     it everything else that the status says.
     """
@@ -23,7 +24,8 @@ def put_condition(has: tuple[Condition, ...] | None, wanted: Condition, *, now: 
     old = find_condition(has, wanted.type)
     if old and (old.status, old.reason, old.message) == (wanted.status, wanted.reason, wanted.message):
         return None
-    since = old.last_transition_time if old and old.status == wanted.status else write_time(now)
+    is_same = old is not None and old.status == wanted.status
+    since = old.last_transition_time if old and is_same else wanted.last_transition_time or write_time(now)
     new = replace(wanted, last_transition_time=since)
     others = [each for each in has or () if each.type != wanted.type]
     return [_write(each) for each in (*others, new)]

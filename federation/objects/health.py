@@ -32,6 +32,15 @@ def has_health_rule(api_version: str, kind: str, custom: HealthRules = NO_CUSTOM
     return (api_version, kind) in custom or _find_rule(api_version, kind) is not None
 
 
+def is_rolling_out(api_version: str, kind: str, found: Object) -> bool:
+    """Tell whether an object is not complete only because a new version of it is being rolled out.
+
+    A rollout that leaves fewer pods than its strategy allows, or that makes no progress, is a failure.
+    """
+    rule, status = _ROLLOUTS.get((group_of(api_version), kind)), found.get("status")
+    return rule is not None and rule(found, status if isinstance(status, dict) else {})
+
+
 def _find_rule(api_version: str, kind: str) -> "_Rule | None":
     return _RULES.get((group_of(api_version), kind))
 
@@ -98,4 +107,49 @@ _RULES: dict[tuple[str, str], _Rule] = {
     ("", "PersistentVolumeClaim"): _is_bound,
     ("networking.k8s.io", "Ingress"): _has_address,
     ("policy", "PodDisruptionBudget"): _budget,
+}
+
+
+def _rolls_deployment(found: Object, status: Object) -> bool:
+    """Kubernetes keeps Progressing True after a rollout, with the reason NewReplicaSetAvailable."""
+    said = next((each for each in list_at(status, "conditions") if at(each, "type") == "Progressing"), None)
+    if at(said, "status") != "True" or at(said, "reason") == "NewReplicaSetAvailable":
+        return False
+    wanted, strategy = _wanted(found), at(found, "spec", "strategy", "type")
+    allowed = at(found, "spec", "strategy", "rollingUpdate", "maxUnavailable")
+    missing = wanted if strategy == "Recreate" else _share(allowed, wanted, default="25%")
+    return number(status, "availableReplicas") >= wanted - missing
+
+
+def _rolls_stateful_set(found: Object, status: Object) -> bool:
+    """One replica must be there: nothing says whether the rollout makes progress."""
+    wanted, allowed = _wanted(found), at(found, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable")
+    least = max(1, wanted - max(1, _share(allowed, wanted, default="1")))
+    is_new = bool(status.get("updateRevision")) and status.get("updateRevision") != status.get(
+        "currentRevision"
+    )
+    return is_new and number(status, "availableReplicas") >= least
+
+
+def _rolls_daemon_set(found: Object, status: Object) -> bool:
+    wanted = number(status, "desiredNumberScheduled")
+    allowed = at(found, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable")
+    least = max(1, wanted - max(1, _share(allowed, wanted, default="1")))
+    is_new = number(status, "updatedNumberScheduled") < wanted
+    return is_new and number(status, "numberAvailable") >= least
+
+
+def _share(allowed: object, wanted: int, *, default: str) -> int:
+    """Read a number or a percentage of the replicas; the API server has admitted it."""
+    text = str(default if allowed is None else allowed)
+    if text.removesuffix("%").isdecimal() and len(text) <= _MOST_DIGITS:
+        return wanted * int(text[:-1]) // 100 if text.endswith("%") else int(text)
+    return 0
+
+
+_MOST_DIGITS = 10
+_ROLLOUTS: dict[tuple[str, str], _Rule] = {
+    ("apps", "Deployment"): _rolls_deployment,
+    ("apps", "StatefulSet"): _rolls_stateful_set,
+    ("apps", "DaemonSet"): _rolls_daemon_set,
 }

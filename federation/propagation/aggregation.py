@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from federation.api import AggregatedStatus, ResourceBinding
+from federation.failover.health_clock import read_health_clock
 from federation.objects.any_json import number
 from federation.objects.conditions import find_condition, put_condition
 from federation.objects.health import UNKNOWN
@@ -133,7 +134,19 @@ def _describe(cluster: str, work: HeldWork, *, is_silent: bool = False, is_told:
     if isinstance(status, dict):
         described["status"] = status
     health = next((each.health for each in work.status.manifest_statuses or ()), "")
-    return {**described, "health": UNKNOWN if is_silent else health or UNKNOWN}
+    return {
+        **described,
+        "health": UNKNOWN if is_silent else health or UNKNOWN,
+        **_describe_clock(work),
+    }
+
+
+def _describe_clock(work: HeldWork) -> Object:
+    clock = read_health_clock(work.status.conditions)
+    if clock.reported is None:
+        return {}
+    told = {"creationTimestamp": clock.reported, "unhealthySince": clock.failing or clock.unknown}
+    return {"settled": clock.is_settled, **{name: time for name, time in told.items() if time}}
 
 
 def read_copies(works: Mapping[str, HeldWork]) -> tuple[AggregatedStatus, ...]:

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from federation.api import ManifestStatus
+from federation.failover.health_clock import CopyHealth, tell_health
 from federation.objects.conditions import find_condition, put_condition
-from federation.objects.health import find_health
+from federation.objects.health import find_health, has_health_rule, is_rolling_out
 from federation.objects.names import (
     MANAGED,
     TEMPLATE_UID,
@@ -227,7 +228,9 @@ def change_work_status(
     """
     status: Object = {}
     has, conditions = work.status.conditions, None
-    for wanted in _list_conditions(has, outcomes, is_suspended=is_suspended):
+    health = _read_health(next(iter(outcomes), None))
+    told = tell_health(has, health, now=now) if health else ()
+    for wanted in (*_list_conditions(has, outcomes, is_suspended=is_suspended), *told):
         if changed := put_condition(has, wanted, now=now):
             has, conditions = msgspec.convert(changed, tuple[Condition, ...]), changed
     if conditions:
@@ -302,6 +305,25 @@ def _can_be_told(found: ResourceTemplate) -> bool:
     return len(text) <= LARGEST_STATUS and not is_deep(text, within=-_LEVELS_AROUND)
 
 
+def _read_health(outcome: ManifestOutcome | None) -> CopyHealth | None:
+    """Return what the member says of a copy; None for a kind of which health says nothing."""
+    if outcome is None or outcome.found is None:
+        return None
+    target = outcome.target.api_version, outcome.target.kind
+    shown = _show(outcome.found)
+    if not has_health_rule(*target):
+        return None
+    return CopyHealth(find_health(*target, shown), is_rolling_out(*target, shown))
+
+
+def _show(found: ResourceTemplate) -> Object:
+    metadata = {
+        "generation": found.metadata.generation,
+        "deletionTimestamp": found.metadata.deletion_timestamp,
+    }
+    return {"metadata": metadata, **read_parts(found), "status": found.part("status")}
+
+
 def _describe(ordinal: int, key: Key, plural: str, found: ResourceTemplate) -> Object:
     group, _, version = key.api_version.rpartition("/")
     identifier = {
@@ -317,9 +339,4 @@ def _describe(ordinal: int, key: Key, plural: str, found: ResourceTemplate) -> O
     described = {"identifier": {name: value for name, value in identifier.items() if value != ""}}
     if isinstance(status, dict) and _can_be_told(found):
         described["status"] = {**status, **_tell_generations(group, found)}
-    metadata = {
-        "generation": found.metadata.generation,
-        "deletionTimestamp": found.metadata.deletion_timestamp,
-    }
-    shown = {"metadata": metadata, **read_parts(found), "status": status}
-    return {**described, "health": find_health(key.api_version, key.kind, shown)}
+    return {**described, "health": find_health(key.api_version, key.kind, _show(found))}

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from federation.objects.health import find_health, has_health_rule
+from federation.objects.health import find_health, has_health_rule, is_rolling_out
 
 ROLLED_OUT = {"observedGeneration": 2, "updatedReplicas": 3, "availableReplicas": 3}
 ALL_NODES = {
@@ -86,3 +86,91 @@ def test_a_kind_has_a_health_rule_if_its_own_api_version_has_one() -> None:
     assert has_health_rule("example.com/v1", "Widget", custom)
     assert not has_health_rule("example.com/v2", "Widget", custom)
     assert not has_health_rule("v1", "ConfigMap")
+
+
+NEW, DONE, STUCK = "ReplicaSetUpdated", "NewReplicaSetAvailable", "ProgressDeadlineExceeded"
+
+
+def progressing(reason: str, available: int) -> dict[str, Any]:
+    said = {"type": "Progressing", "status": str(reason != STUCK), "reason": reason}
+    return {"availableReplicas": available, "conditions": [said]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "status", "wanted"),
+    [
+        ("Deployment", {"replicas": 4}, progressing(NEW, 4), True),
+        ("Deployment", {"replicas": 4}, progressing(NEW, 3), True),
+        ("Deployment", {"replicas": 4}, progressing(NEW, 2), False),
+        ("Deployment", {"replicas": 4}, progressing(DONE, 4), False),
+        ("Deployment", {"replicas": 4}, progressing(STUCK, 3), False),
+        ("Deployment", {"replicas": 4}, {"availableReplicas": 4}, False),
+        ("Deployment", {"replicas": 4, "strategy": {"type": "Recreate"}}, progressing(NEW, 0), True),
+        (
+            "Deployment",
+            {"replicas": 4, "strategy": {"rollingUpdate": {"maxUnavailable": 2}}},
+            progressing(NEW, 2),
+            True,
+        ),
+        (
+            "Deployment",
+            {"replicas": 4, "strategy": {"rollingUpdate": {"maxUnavailable": "50%"}}},
+            progressing(NEW, 2),
+            True,
+        ),
+        (
+            "Deployment",
+            {"replicas": 4, "strategy": {"rollingUpdate": {"maxUnavailable": "9" * 99}}},
+            progressing(NEW, 3),
+            False,
+        ),
+        (
+            "StatefulSet",
+            {"replicas": 3},
+            {"availableReplicas": 2, "updateRevision": "b", "currentRevision": "a"},
+            True,
+        ),
+        (
+            "StatefulSet",
+            {"replicas": 3},
+            {"availableReplicas": 1, "updateRevision": "b", "currentRevision": "a"},
+            False,
+        ),
+        (
+            "StatefulSet",
+            {"replicas": 3},
+            {"availableReplicas": 2, "updateRevision": "a", "currentRevision": "a"},
+            False,
+        ),
+        (
+            "StatefulSet",
+            {"replicas": 1},
+            {"availableReplicas": 0, "updateRevision": "b", "currentRevision": "a"},
+            False,
+        ),
+        (
+            "DaemonSet",
+            {},
+            {"desiredNumberScheduled": 3, "updatedNumberScheduled": 1, "numberAvailable": 2},
+            True,
+        ),
+        (
+            "DaemonSet",
+            {},
+            {"desiredNumberScheduled": 3, "updatedNumberScheduled": 1, "numberAvailable": 1},
+            False,
+        ),
+        (
+            "DaemonSet",
+            {},
+            {"desiredNumberScheduled": 3, "updatedNumberScheduled": 3, "numberAvailable": 2},
+            False,
+        ),
+        ("ReplicaSet", {"replicas": 3}, {}, False),
+        ("Deployment", {}, "odd", False),
+    ],
+)
+def test_a_rollout_that_leaves_enough_pods_is_told_from_a_failure(
+    kind: str, spec: Any, status: Any, *, wanted: bool
+) -> None:
+    assert is_rolling_out("apps/v1", kind, {"spec": spec, "status": status}) is wanted

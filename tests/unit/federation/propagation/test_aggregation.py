@@ -42,6 +42,24 @@ def test_aggregated_status_has_each_copy_and_is_written_once() -> None:
     assert change_binding_status(after(one, change), works, now=NOW + 9) is None
 
 
+def test_the_clock_of_a_copy_is_told_from_its_work_alone() -> None:
+    first, later = "2027-01-15T08:00:00Z", "2027-01-15T09:00:00Z"
+    said = {"reason": "R", "message": "", "status": "True"}
+    conditions = [
+        {"type": "Reported", "lastTransitionTime": first, **said},
+        {"type": "Settled", "lastTransitionTime": first, **said},
+        {"type": "Failing", "lastTransitionTime": later, **said},
+    ]
+    wire: Object = {"metadata": {"name": "w"}}
+    works = {"m1": work(wire, conditions=conditions)}
+    one = claimed_binding(clusters=given(m1=1))
+    change = change_binding_status(one, works, now=NOW)
+    assert change is not None
+    told = change["status"]["aggregatedStatus"][0]
+    assert (told["settled"], told["creationTimestamp"], told["unhealthySince"]) == (True, first, later)
+    assert change_binding_status(after(one, change), works, now=NOW + 9) is None
+
+
 def test_large_statuses_of_many_members_leave_the_binding_writable_and_the_small_ones_told() -> None:
     def large(size: int) -> HeldWork:
         described = {

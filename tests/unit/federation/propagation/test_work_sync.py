@@ -29,6 +29,7 @@ from federation.propagation.works import write_work
 from reberth.protocol.nesting import DEEPEST
 from reberth.records import ObjectMeta
 from reberth.values.errors import ApiError, Forbidden, NotFound
+from reberth.values.timestamp import write_time
 from tests.support.federation.objects import NOW, WEB, as_template, claimed_binding, template, work
 
 ODD_HEADS: tuple[Any, ...] = (
@@ -200,7 +201,7 @@ def test_a_problem_is_reported_and_a_deleted_copy_has_no_status() -> None:
     change = change_work_status(before, [ManifestOutcome(WEB, "deployments", None, "no such kind")], now=NOW)
     assert change is not None
     assert change["status"]["manifestStatuses"] == []
-    condition = change["status"]["conditions"][0]
+    condition = next(each for each in change["status"]["conditions"] if each["type"] == "Applied")
     assert (condition["status"], condition["message"]) == ("False", "no such kind")
 
 
@@ -267,3 +268,17 @@ def test_a_status_that_the_hub_would_refuse_or_could_not_read_is_not_told() -> N
     assert told({"replicas": 1}) is not None
     for odd in ("x", [1], 5, {"a": "x" * LARGEST_STATUS}, {"a": deep}):
         assert told(odd) is None
+
+
+def test_a_copy_that_fails_has_a_clock_in_its_work_and_an_object_without_health_has_none() -> None:
+    there = found(made(), replicas=2)
+    change = change_work_status(made(), [ManifestOutcome(WEB, "deployments", there, None)], now=NOW)
+    assert change is not None
+    told = {each["type"]: each for each in change["status"]["conditions"]}
+    assert told["Failing"]["status"] == "True"
+    assert told["Failing"]["lastTransitionTime"] == write_time(NOW)
+    assert told["Settled"]["status"] == "False"
+    config = Key("v1", "ConfigMap", "default", "web")
+    change = change_work_status(made(), [ManifestOutcome(config, "configmaps", there, None)], now=NOW)
+    assert change is not None
+    assert [each["type"] for each in change["status"]["conditions"]] == ["Applied"]

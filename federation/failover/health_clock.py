@@ -1,0 +1,99 @@
+"""The clock of a copy's health: conditions of its Work, which survive restarts and changes of the leader.
+
+`Reported` is True since the first status came from the member, `Settled` since the copy was Healthy for the
+first time, and `Failing` while it is Unhealthy. A crash loop shows its pods as ready for a moment in every
+round: a copy that is Unhealthy again soon after it was Healthy has been failing all the time.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from federation.objects.conditions import find_condition
+from federation.objects.health import HEALTHY, UNHEALTHY
+from reberth.records import Condition
+from reberth.values.timestamp import TimeError, parse_time
+
+REPORTED, SETTLED, FAILING = "Reported", "Settled", "Failing"
+MOMENT = 10.0
+"""Seconds for which a copy must be Healthy until its failure is over."""
+ROLLING_OUT = "RollingOut"
+_FAILURE_BEGAN = re.compile(r"It was failing since (\S{20,35})\.")
+_TOLD = {
+    REPORTED: ("StatusReported", "The member has reported a status."),
+    SETTLED: ("WasHealthy", "It has been Healthy."),
+}
+_RECOVERED, _IS_WELL = "Recovered", "It is Healthy."
+_NOT_YET = ("NotHealthyYet", "It has not been Healthy yet.")
+_IS_FAILING = ("Unhealthy", "It is not as its kind should be.")
+_NOBODY_KNOWS = ("HealthUnknown", "Nobody knows whether it is as its kind should be.")
+_IS_ROLLING_OUT = (ROLLING_OUT, "It is not complete because a new version is being rolled out.")
+
+
+class CopyHealth(NamedTuple):
+    """What a member says of a copy now."""
+
+    health: str
+    is_rolling_out: bool = False
+
+
+class HealthClock(NamedTuple):
+    """Since when a copy is reported, and fails or is unknown; and whether it was ever Healthy."""
+
+    reported: str | None = None
+    is_settled: bool = False
+    failing: str | None = None
+    unknown: str | None = None
+
+
+def read_health_clock(conditions: tuple[Condition, ...] | None) -> HealthClock:
+    reported, settled = find_condition(conditions, REPORTED), find_condition(conditions, SETTLED)
+    failing = find_condition(conditions, FAILING)
+    return HealthClock(
+        reported.last_transition_time if reported else None,
+        settled is not None and settled.status == "True",
+        failing.last_transition_time if failing and failing.status == "True" else None,
+        failing.last_transition_time if failing and failing.status == "Unknown" else None,
+    )
+
+
+def tell_health(has: tuple[Condition, ...] | None, copy: CopyHealth, *, now: float) -> Iterator[Condition]:
+    """Yield the conditions that a copy's health calls for. Failing is not told before it ever failed."""
+    yield Condition(REPORTED, "True", *_TOLD[REPORTED])
+    settled = find_condition(has, SETTLED)
+    is_settled = copy.health == HEALTHY or (settled is not None and settled.status == "True")
+    yield Condition(SETTLED, str(is_settled), *(_TOLD[SETTLED] if is_settled else _NOT_YET))
+    if (failing := _tell_failing(find_condition(has, FAILING), copy, now)) is not None:
+        yield failing
+
+
+def _tell_failing(had: Condition | None, copy: CopyHealth, now: float) -> Condition | None:
+    is_failing = had is not None and had.status == "True"
+    if copy.health == UNHEALTHY and not copy.is_rolling_out:
+        return Condition(FAILING, "True", *_IS_FAILING, _find_earlier_start(had, now))
+    if copy.health not in {HEALTHY, UNHEALTHY}:
+        return had if is_failing else Condition(FAILING, "Unknown", *_NOBODY_KNOWS)
+    if had is None:
+        return None
+    reason, message = _IS_ROLLING_OUT if copy.is_rolling_out else (_RECOVERED, _say_end(had))
+    return Condition(FAILING, "False", reason, message)
+
+
+def _say_end(had: Condition) -> str:
+    """Say when the failure that is over began; a later look at the same end says the same."""
+    if had.status == "True":
+        return f"It was failing since {had.last_transition_time}."
+    return (had.message if had.reason == _RECOVERED else None) or _IS_WELL
+
+
+def _find_earlier_start(had: Condition | None, now: float) -> str | None:
+    """Return when the failure began if the copy was well for a moment only."""
+    found = _FAILURE_BEGAN.fullmatch((had.message or "") if had and had.status == "False" else "")
+    if had is None or found is None:
+        return None
+    try:
+        parse_time(found[1])
+        was_well_for = now - parse_time(had.last_transition_time or "")
+    except TimeError:
+        return None
+    return found[1] if was_well_for < MOMENT else None
