@@ -24,12 +24,14 @@ def _complete_policy(policy: Object, namespace: str, _: float) -> Iterator[Chang
     yield from _spread(policy)
     yield from _divide(policy)
     yield from _rename_purge_mode(APPLICATION, mapping(policy, *APPLICATION))
+    yield from _list_states(policy)
     yield from _wait_gracefully(policy)
     yield from _take_dependencies_along(policy)
 
 
 def _complete_binding(binding: Object, _: str, __: float) -> Iterator[Change]:
     yield from _rename_purge_mode(APPLICATION, mapping(binding, *APPLICATION))
+    yield from _list_states(binding)
     for path, task in entries(binding, "spec", "gracefulEvictionTasks"):
         yield from _rename_purge_mode(path, task)
     for path, eviction in entries(binding, "spec", "activeEvictionHistory"):
@@ -85,6 +87,14 @@ def _rename_purge_mode(path: Path, holder: Object) -> Iterator[Change]:
     new = OLD_PURGE_MODES.get(text(holder, "purgeMode"))
     if new:
         yield Put((*path, "purgeMode"), new)
+
+
+def _list_states(holder: Object) -> Iterator[Change]:
+    """One state alone becomes a list."""
+    path = (*APPLICATION, "decisionConditions")
+    state = mapping(holder, *path).get("healthyState")
+    if isinstance(state, str):
+        yield Put((*path, "healthyState"), [state])
 
 
 def _rename_creation(path: Path, holder: Object) -> Iterator[Change]:

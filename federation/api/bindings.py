@@ -89,10 +89,15 @@ class Handover(Record, frozen=True):
 
 
 class ActiveEviction(Record, frozen=True):
-    """A past eviction; old objects call its time `createTimestamp`."""
+    """A past eviction; old objects call its time `createTimestamp`.
+
+    `fruitless` is how many moves in a row had brought nothing when it began.
+    """
 
     cluster_name: str
     creation_timestamp: str | None = None
+    reason: str = ""
+    fruitless: Count = 0
     create_timestamp: str | None = None
 
 

@@ -146,12 +146,21 @@ class DecisionConditions(Record, frozen=True):
     healthy_state: Texts | None = None
 
 
+class OnGraceEnd(StrEnum):
+    """What becomes of an old copy whose grace period ends while it is better than the new ones."""
+
+    KEEP_BETTER = "KeepBetter"
+    PURGE = "Purge"
+
+
 class ApplicationFailover(Record, frozen=True):
     pre_conditions: PreConditions | None = None
     decision_conditions: DecisionConditions | None = None
     purge_mode: PurgeMode | None = None
     grace_period_seconds: int | None = None
-    block_predecessor_seconds: int | None = None
+    block_predecessor_seconds: int = 600
+    """0 is for ever."""
+    on_grace_end: OnGraceEnd = OnGraceEnd.KEEP_BETTER
     state_preservation: StatePreservation | None = None
 
 

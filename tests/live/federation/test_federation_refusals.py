@@ -87,6 +87,12 @@ WRONG: list[tuple[Object, str, str]] = [
         for seconds in (0, -100)
     ],
     (failing_over(purgeMode="Softly"), f"{FAILOVER}.purgeMode", "Unsupported value"),
+    (failing_over(onGraceEnd="Wait"), f"{FAILOVER}.onGraceEnd", "Unsupported value"),
+    (
+        failing_over(decisionConditions={"healthyState": ["Unhealthy", "Healthy"]}),
+        f"{FAILOVER}.decisionConditions.healthyState[1]",
+        "Unsupported value",
+    ),
     ({"failover": {"application": {}}}, f"{FAILOVER}.decisionConditions", "Required value"),
     *[
         (
@@ -269,6 +275,11 @@ REST: list[tuple[str, Object, str]] = [
         "ResourceBinding",
         {"gracefulEvictionTasks": [{"fromCluster": "a", "reason": "not one word", "producer": "me"}]},
         "spec.gracefulEvictionTasks[0].reason: Invalid value",
+    ),
+    (
+        "ResourceBinding",
+        {"activeEvictionHistory": [{"clusterName": f"m{number}"} for number in range(65)]},
+        "spec.activeEvictionHistory: Too many: 65",
     ),
     ("ResourceBinding", {"clusters": [{"replicas": 1}]}, "spec.clusters[0].name: Required value"),
     ("ResourceBinding", {"rescheduleTriggeredAt": "yesterday"}, "spec.rescheduleTriggeredAt"),

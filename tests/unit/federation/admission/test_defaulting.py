@@ -140,6 +140,14 @@ def test_a_policy_without_failover_gets_no_default_for_dependencies(said: Object
             {"failover": {"application": {"purgeMode": "Never"}}},
         ),
         (
+            {"failover": {"application": {"decisionConditions": {"healthyState": "Unknown"}}}},
+            {"failover": {"application": {"decisionConditions": {"healthyState": ["Unknown"]}}}},
+        ),
+        (
+            {"failover": {"application": {"decisionConditions": {"healthyState": ["Unknown"]}}}},
+            {"failover": {"application": {"decisionConditions": {"healthyState": ["Unknown"]}}}},
+        ),
+        (
             {"gracefulEvictionTasks": [{"purgeMode": "Immediately"}]},
             {"gracefulEvictionTasks": [{"purgeMode": "Directly"}]},
         ),
