@@ -6,6 +6,7 @@ moves on to the next.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import inf
 
 import msgspec
 from msgspec.structs import replace
@@ -45,7 +46,18 @@ class Attempt(msgspec.Struct, frozen=True):
 
 def decide(binding: ResourceBinding, fleet: Fleet, *, now: float, timed: Timed = untimed) -> Decision:
     """Schedule the binding. Raises ObjectError if the binding has a field that cannot be read."""
-    demand = read_binding_demand(binding)
+    demand = read_binding_demand(binding, now=now)
+    decision = _decide(binding, demand, fleet, now=now, timed=timed)
+    return replace(decision, look_at=_find_next_end(demand)) if demand.blocked else decision
+
+
+def _find_next_end(demand: BindingDemand) -> float | None:
+    return min((end for end in demand.blocked.values() if end < inf), default=None)
+
+
+def _decide(
+    binding: ResourceBinding, demand: BindingDemand, fleet: Fleet, *, now: float, timed: Timed
+) -> Decision:
     cause = find_cause(binding, demand, fleet)
     if isinstance(cause, SkipReason):
         return _keep_clusters(demand, cause, fleet)

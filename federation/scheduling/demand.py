@@ -17,6 +17,7 @@ from federation.api import (
     SpreadField,
 )
 from federation.api.bindings import NAMESPACED, kind_of
+from federation.api.eviction_blocks import find_blocks
 from federation.scheduling.affinity import (
     AffinityGroup,
     CompiledAffinity,
@@ -74,7 +75,10 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class BindingDemand(msgspec.Struct, frozen=True, eq=False):
-    """One binding. A `fresh` one is scheduled as if it had no clusters yet."""
+    """One binding. A `fresh` one is scheduled as if it had no clusters yet.
+
+    `blocked` are clusters in which it failed, with the time until which it does not return there.
+    """
 
     kind: str
     name: str
@@ -85,6 +89,7 @@ class BindingDemand(msgspec.Struct, frozen=True, eq=False):
     request: Request
     targets: dict[str, int]
     evicting: frozenset[str]
+    blocked: dict[str, float]
     groups: tuple[AffinityGroup, ...]
     observed: str
     fresh: bool
@@ -107,10 +112,10 @@ class BindingDemand(msgspec.Struct, frozen=True, eq=False):
         return prefers_last_name(self.uid)
 
 
-def read_binding_demand(binding: ResourceBinding) -> BindingDemand:
+def read_binding_demand(binding: ResourceBinding, *, now: float) -> BindingDemand:
     """Read a binding. Raises ObjectError if a field cannot be read."""
     with _naming(binding):
-        return _read(binding, binding.spec.placement or Placement())
+        return _read(binding, binding.spec.placement or Placement(), now)
 
 
 def name_of(binding: ResourceBinding) -> str:
@@ -140,7 +145,7 @@ def _is_later(binding: ResourceBinding, trigger: str) -> bool:
     return generation == 0 or generation > binding.status.scheduler_observed_generation
 
 
-def _read(binding: ResourceBinding, placement: Placement) -> BindingDemand:
+def _read(binding: ResourceBinding, placement: Placement, now: float) -> BindingDemand:
     spec = binding.spec
     one_part = len(spec.components or ()) <= 1
     is_workload = one_part and (spec.replicas > 0 or spec.replica_requirements is not None)
@@ -155,6 +160,7 @@ def _read(binding: ResourceBinding, placement: Placement) -> BindingDemand:
         request=_read_request(spec),
         targets={target.name: target.replicas for target in spec.clusters or ()},
         evicting=frozenset(task.from_cluster for task in spec.graceful_eviction_tasks or ()),
+        blocked=find_blocks(binding, now=now),
         groups=list_groups(placement, _PLACEMENT, with_overflow=is_workload),
         observed=binding.status.observed_affinity,
         fresh=is_due(binding),

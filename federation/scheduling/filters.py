@@ -3,7 +3,7 @@
 The reasons are those of Karmada's conditions and Events. A cluster that already has the workload is not
 rejected for its deletion, a missing API or a taint; in a fresh scheduling it is. What drives workloads out
 is an eviction task: tasks are made at a rate. A cluster that the workload is about to leave gets no more
-replicas.
+replicas. A cluster in which the workload failed is rejected until its block ends, in a fresh scheduling, too.
 """
 
 from collections import Counter
@@ -27,11 +27,13 @@ TAINT_TOLERATION = "TaintToleration"
 CLUSTER_AFFINITY = "ClusterAffinity"
 SPREAD_CONSTRAINT = "SpreadConstraint"
 CLUSTER_EVICTION = "ClusterEviction"
+EVICTION_HISTORY = "EvictionHistory"
 TERMINATION = "ClusterTermination"
 
 _PROPERTIES = {SpreadField.PROVIDER: "provider", SpreadField.REGION: "region", SpreadField.ZONE: "zones"}
 _PARDONED = {TERMINATION, API_ENABLEMENT, TAINT_TOLERATION}
 _EVICTING = "cluster(s) is in the process of eviction"
+_BLOCKED = "cluster(s) is blocked after an eviction"
 
 
 class Terms(msgspec.Struct, frozen=True):
@@ -51,6 +53,8 @@ def find_reasons(demand: BindingDemand, group: AffinityGroup, fleet: Fleet) -> l
         _change(reasons, fleet.places.get(name), _pardon)
     for name in demand.evicting:
         _change(reasons, fleet.places.get(name), _add_eviction)
+    for name in demand.blocked:
+        _change(reasons, fleet.places.get(name), _add_block)
     return reasons
 
 
@@ -138,6 +142,10 @@ def _pardon(reasons: Reasons) -> Reasons:
 
 def _add_eviction(reasons: Reasons) -> Reasons:
     return {**reasons, CLUSTER_EVICTION: _EVICTING}
+
+
+def _add_block(reasons: Reasons) -> Reasons:
+    return {**reasons, EVICTION_HISTORY: _BLOCKED}
 
 
 def _write(taint: Taint) -> str:

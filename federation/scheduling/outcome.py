@@ -50,6 +50,7 @@ class Decision(msgspec.Struct, frozen=True):
     even if no object changes. `cause` is why it was scheduled at all. `unreported` are clusters that have
     not reported their API resources yet; None keeps the list as it is. `steady` is the message without the
     figures of the moment: the condition has it, so that it is not written with every change of room.
+    `look_at` is when the next block of a cluster ends: another decision may be possible then.
     """
 
     clusters: tuple[TargetCluster, ...]
@@ -63,6 +64,7 @@ class Decision(msgspec.Struct, frozen=True):
     retry: bool = False
     unreported: tuple[str, ...] | None = None
     steady: str = ""
+    look_at: float | None = None
 
 
 def choose_refusal(refusals: Sequence[SchedulingRefusal]) -> tuple[SchedulingRefusal, bool]:

@@ -166,7 +166,13 @@ class SchedulerController:
             _measure(decision, time.monotonic() - started)
         if decision.retry:
             metrics.QUEUE_INCOMING.labels(metrics.ATTEMPT_FAILED).inc()
-        return self._settings.look_again if decision.retry else None
+        return self._find_wait(decision, now)
+
+    def _find_wait(self, decision: Decision, now: float) -> float | None:
+        """Retry after a while, or when the next block of a cluster ends."""
+        block = None if decision.look_at is None else max(0.0, decision.look_at - now)
+        waits = (self._settings.look_again if decision.retry else None, block)
+        return min((each for each in waits if each is not None), default=None)
 
     async def _carry_out(
         self, key: Key, binding: ResourceBinding, decision: Decision, *, is_unreported: bool

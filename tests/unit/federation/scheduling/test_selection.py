@@ -23,6 +23,7 @@ from tests.support.federation.clusters import (
     triggered_binding,
     weighted,
 )
+from tests.support.federation.objects import NOW
 
 
 def candidate(name: str, score: int, available: int, region: str = "") -> Candidate:
@@ -32,7 +33,7 @@ def candidate(name: str, score: int, available: int, region: str = "") -> Candid
 
 def demanding(replicas: int, *placement: dict[str, Any]) -> BindingDemand:
     return read_binding_demand(
-        binding(replicas, {key: part for each in placement for key, part in each.items()})
+        binding(replicas, {key: part for each in placement for key, part in each.items()}), now=NOW
     )
 
 
