@@ -53,9 +53,7 @@ KINDS = {
     "WorkloadRebalancer": HubKind(APPS_API_VERSION, WorkloadRebalancer),
 }
 WITH_WORKS = KINDS | {"Work": HubKind(WORKS_API_VERSION, HeldWork, namespaced=True)}
-_NAMESPACED = {
-    (each.api_version, each.kind.name) for each in (*TEMPLATES, *RBAC_KINDS) if each.namespaced
-}
+_NAMESPACED = {(each.api_version, each.kind.name) for each in (*TEMPLATES, *RBAC_KINDS) if each.namespaced}
 
 
 class _ObjectHead(msgspec.Struct, frozen=True, rename="camel"):
