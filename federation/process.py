@@ -8,6 +8,7 @@ loses its lease exits and must be restarted. SIGTERM stops the controllers and r
 
 import argparse
 import asyncio
+import gc
 import signal
 import sys
 import time
@@ -126,6 +127,8 @@ class Federation:
         await mirror.synced(*(each.name for each in _HUB if each not in resources.TEMPLATES))
         for resource in resources.TEMPLATES:
             await mirror.watchers[resource.name].answered()
+        gc.collect()
+        gc.freeze()  # what is listed stays: the garbage collector need not scan it again and again
         if self._karmada is not None:
             self._role = "checking"
             await self._karmada.wait()

@@ -15,6 +15,8 @@ from reberth.values.errors import ApiError
 CORE = "v1"
 _MOST_VERSIONS, _MOST_KINDS = 1_000, 5_000
 _LONGEST_NAME = 253
+_AT_ONCE = 4
+"""Calls; each has a connection of its own, and twenty for each member are many handshakes at once."""
 _PLURAL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _GROUP_VERSION = re.compile(r"[a-z0-9][-a-z0-9.]{0,252}/[a-z0-9]{1,63}")
 
@@ -40,14 +42,18 @@ async def list_served(api: ObjectApi, wanted: Collection[str] | None = None) -> 
     One that does not answer, as an aggregated API whose server is away, keeps none of the others.
     """
     versions = [each for each in await list_group_versions(api) if wanted is None or each in wanted]
-    found = await asyncio.gather(*(_list_kinds_if_any(api, each) for each in versions))
+    places = asyncio.Semaphore(_AT_ONCE)
+    found = await asyncio.gather(*(_list_kinds_if_any(api, each, places) for each in versions))
     kinds = {name: each for name, each in zip(versions, found, strict=True) if each is not None}
     return ServedApis(kinds, tuple(name for name in versions if name not in kinds))
 
 
-async def _list_kinds_if_any(api: ObjectApi, group_version: str) -> tuple[ServedKind, ...] | None:
+async def _list_kinds_if_any(
+    api: ObjectApi, group_version: str, places: asyncio.Semaphore
+) -> tuple[ServedKind, ...] | None:
     try:
-        return await list_kinds(api, group_version)
+        async with places:
+            return await list_kinds(api, group_version)
     except ApiError:
         return None
 

@@ -45,6 +45,9 @@ _OPEN_AGAIN = 5.0
 _IDENTIFIED_WITHIN = 2.0
 """Seconds for which a session waits for the member to tell who it is, before it is shown as open."""
 _IDENTIFY_AGAIN = 1.0
+_OPENED_AT_ONCE = 4
+_LONGEST_TURN = 10.0
+"""Seconds for which a member that answers, but slowly, is one of those."""
 _OURS = {"labelSelector": f"{MANAGED}=true"}
 """The copies. A member may have any number of other objects, of any size; they do not concern us."""
 
@@ -97,6 +100,8 @@ class Sessions:
         self._open: dict[str, Session] = {}
         self._listeners: list[Listener] = []
         self._unresponsive: set[str] = set()
+        self._opened_at_once = asyncio.Semaphore(_OPENED_AT_ONCE)
+        self._turns: set[asyncio.Task[None]] = set()
 
     def listen(self, listener: Listener) -> None:
         self._listeners.append(listener)
@@ -137,6 +142,8 @@ class Sessions:
         finally:
             for name in list(self._tasks):
                 await self._close(name)
+            for turn in self._turns:
+                turn.cancel()
 
     async def _reconcile(self, key: Key) -> float | None:
         cluster = self._hub.find_cluster(key.name)
@@ -242,6 +249,8 @@ class Sessions:
                     await self._learn(name, api)
             self.problems.pop(name, None)
             self._open[name] = session
+            if self.identities.of(name) is not None:
+                await self._take_turn(session.listed)
             watch = self._settings.watch
             async with (
                 mirroring(
@@ -264,6 +273,25 @@ class Sessions:
                     listed=lambda: self._announce(name, None),
                     server=name,
                 )
+
+    async def _take_turn(self, listed: asyncio.Event) -> None:
+        """Wait until few other members are being listed.
+
+        Each opens some thirty connections: with all members in one moment, nothing else has a turn of the
+        event loop meanwhile. One that does not answer takes no turn.
+        """
+        await self._opened_at_once.acquire()
+        turn = asyncio.create_task(self._end_turn(listed))
+        self._turns.add(turn)
+        turn.add_done_callback(self._turns.discard)
+
+    async def _end_turn(self, listed: asyncio.Event) -> None:
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LONGEST_TURN):
+                    await listed.wait()
+        finally:
+            self._opened_at_once.release()
 
     async def _identify(self, name: str, api: ObjectApi) -> None:
         """Wait until the member has told who it is. Raises SameMember."""
