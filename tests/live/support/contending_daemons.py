@@ -25,6 +25,7 @@ from localcluster.faults import FaultProxy
 from localcluster.host import processes
 from reberth.client.mirror import mirroring
 from reberth.cluster.kinds import HISTORIES, PODS
+from reberth.memory.backoff import instant
 from reberth.memory.notes import ANNOTATION
 from tests.live.support.contest_report import describe_contest
 from tests.live.support.daemon_process import LEASE as LEASE_PATH
@@ -54,7 +55,8 @@ MOMENTS = {TAKE_OVER: 3.0, MOVE: 0.3, EVICTION: 1.0}
 """After what a leader is struck, and at most so many seconds later: from its take-over on nothing may have
 begun yet; a new move is announced, prepared and evicted within a tenth of a second."""
 _IN_DOUBT = 60.0
-"""A move that lost its reason is undone, and its debit returned, so long after a take-over."""
+"""A move that lost its reason is undone, and its debit returned, so long after a take-over. And after two
+refused moves none is begun for so long."""
 RATE, PERIOD, SKEW = 3, 4.0, 1.0
 """So many disruptions in so many seconds, and how far clocks may differ: here all have the same."""
 _RED = {"key": "team", "value": "red", "effect": "NoSchedule"}
@@ -167,10 +169,12 @@ class Contest:
     async def settle(self) -> None:
         """Wait until nothing is under way; then history, ledger, notes, pods and requests must agree.
 
-        The debits of moves in doubt may fill the rate; then every pod may have to go, one in each window.
+        The debits of moves in doubt may fill the rate, or what was refused be left alone for minutes; then
+        every pod may have to go, one in each window.
         """
+        rest = max(_IN_DOUBT, await self._count_rest())
         every = len(self.crowd.uids) * (PERIOD + SKEW)
-        async with asyncio.timeout(_IN_DOUBT + every + WITHIN):
+        async with asyncio.timeout(rest + every + WITHIN):
             while await self.crowd.opened() or await self._count_displaced():
                 await asyncio.sleep(0.3)
         await self.crowd.spent()
@@ -184,6 +188,11 @@ class Contest:
         assert audit.list_violations([Window("cluster", RATE, PERIOD)]) == []
         assert audit.count_granted() > 0
         await self._see_no_notes()
+
+    async def _count_rest(self) -> float:
+        """For how long a workload is left alone: a taint that came in between has refused its move."""
+        until = [instant(each["until"]) for each in await self.crowd.refused()]
+        return max(until, default=0.0) - time.time()
 
     async def _see_no_notes(self) -> None:
         """The leader removes them when their time is over."""

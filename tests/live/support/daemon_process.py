@@ -258,6 +258,11 @@ class Crowd:
         found = (await self.client.get(HISTORIES))["items"]
         return [move for one in found for move in one.get("status", {}).get("past", ())]
 
+    async def refused(self) -> list[Object]:
+        """All remembered refusals."""
+        found = (await self.client.get(HISTORIES))["items"]
+        return [each for one in found for each in one.get("status", {}).get("refused", ())]
+
     async def evicting(self) -> None:
         """Wait until a move has lost its pod and is not at its end."""
         async with asyncio.timeout(30):

@@ -12,6 +12,8 @@ from localcluster.audit_log import Call
 
 _WRITES = frozenset({"create", "update", "patch", "delete"})
 _HOLDER = "holderIdentity"
+_LOOKED = 1.0
+"""Who stands by has looked at the lease within so many seconds: it does so more than twice a second."""
 
 
 class Term(NamedTuple):
@@ -25,7 +27,11 @@ class Term(NamedTuple):
 
 
 class HandOver(NamedTuple):
-    """How long after the last word of one leader the next one took the lease."""
+    """How long after the last word of one leader the next one took the lease.
+
+    If nobody stood by then, as when the others had just been killed, too, it counts from when the first one
+    of them was there and looked at the lease.
+    """
 
     at: float
     seconds: float
@@ -65,10 +71,20 @@ class Fence:
 
     def list_handovers(self) -> list[HandOver]:
         return [
-            HandOver(after.taken, after.asked - before.last, before.is_released)
+            HandOver(after.taken, after.asked - self._find_first_look(before), before.is_released)
             for before, after in pairwise(self.terms)
             if before.leader != after.leader
         ]
+
+    def _find_first_look(self, before: Term) -> float:
+        looks = [
+            call.received
+            for call in self._calls
+            if call.resource == "leases" and call.verb == "get" and call.credential != before.leader
+        ]
+        if any(before.last - _LOOKED <= at <= before.last for at in looks):
+            return before.last
+        return next((at for at in looks if at > before.last), before.last)
 
     def list_late(self) -> list[list[Call]]:
         """Give what each leader but the last wrote after the next one had taken the lease."""
