@@ -13,7 +13,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 from localcluster import audit_log
@@ -50,13 +50,15 @@ LEASE = {
     "stuckAfter": "10m",
 }
 WITHIN = 60.0
+_SETTLING = 10.0
 TAKE_OVER, MOVE, EVICTION = "take-over", "move", "eviction"
 MOMENTS = {TAKE_OVER: 3.0, MOVE: 0.3, EVICTION: 1.0}
-"""After what a leader is struck, and at most so many seconds later: from its take-over on nothing may have
-begun yet; a new move is announced, prepared and evicted within a tenth of a second."""
+"""After what a leader is struck, and at most so many seconds later. After its take-over it may be about to
+settle the moves of the one before; a new move is announced, prepared and evicted within some 0.1 s."""
 _IN_DOUBT = 60.0
-"""A move that lost its reason is undone, and its debit returned, so long after a take-over. And after two
-refused moves none is begun for so long."""
+"""A move that lost its reason is undone, and its debit returned, so long after a take-over."""
+_REFUSED = 60.0
+"""After two refused moves none is begun for so long."""
 RATE, PERIOD, SKEW = 3, 4.0, 1.0
 """So many disruptions in so many seconds, and how far clocks may differ: here all have the same."""
 _RED = {"key": "team", "value": "red", "effect": "NoSchedule"}
@@ -126,16 +128,28 @@ class Contest:
         A leader would otherwise be struck before its first move again and again.
         """
         moment = dice.choice([*MOMENTS])
-        before = len(self.witness.moves), len(self.witness.gone)
-        await self.unsettle()
-        async with asyncio.timeout(_IN_DOUBT + WITHIN):
-            while (moment == MOVE and len(self.witness.moves) == before[0]) or (
-                moment == EVICTION and len(self.witness.gone) == before[1]
-            ):
-                await asyncio.sleep(0.005)
+        if moment != TAKE_OVER:
+            await self._await_news(moment)
         await asyncio.sleep(dice.uniform(0, MOMENTS[moment]))
         self.struck[moment] += 1
         self.loads.append(os.getloadavg()[0])
+
+    async def _await_news(self, moment: str) -> None:
+        """Have other pods leave, and wait until a new move is open or a pod goes.
+
+        The moves of the leader before are settled first: one whose reason is taken away stays in doubt for a
+        minute, and two of them fill the rate.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_SETTLING):
+                while await self.crowd.opened():
+                    await asyncio.sleep(0.05)
+        seen = self.witness.moves if moment == MOVE else self.witness.gone
+        before = len(seen)
+        await self.unsettle()
+        async with asyncio.timeout(_IN_DOUBT + _REFUSED + WITHIN):
+            while len(seen) == before:
+                await asyncio.sleep(0.005)
 
     async def describe(self) -> str:
         """Tell what every daemon and every move says."""
@@ -169,10 +183,10 @@ class Contest:
     async def settle(self) -> None:
         """Wait until nothing is under way; then history, ledger, notes, pods and requests must agree.
 
-        The debits of moves in doubt may fill the rate, or what was refused be left alone for minutes; then
+        The debits of moves in doubt may fill the rate, and what was refused be left alone for minutes; then
         every pod may have to go, one in each window.
         """
-        rest = max(_IN_DOUBT, await self._count_rest())
+        rest = _IN_DOUBT + max(_REFUSED, await self._count_rest())
         every = len(self.crowd.uids) * (PERIOD + SKEW)
         async with asyncio.timeout(rest + every + WITHIN):
             while await self.crowd.opened() or await self._count_displaced():

@@ -39,6 +39,6 @@ class Witness(Cache):
 
     def _see_history(self, history: EvictionHistory) -> None:
         opened = history.status.open or ()
-        self.moves |= {move.id for move in opened}
+        self.moves.update(move.id for move in opened)
         if len(opened) > 1:
             self.broken.append(f"{history.metadata.name} has {len(opened)} open moves")
