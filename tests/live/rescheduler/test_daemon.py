@@ -51,6 +51,7 @@ CYCLES = "reberth_rescheduler_cycles_total"
 BRAKE_ON = "reberth_rescheduler_brake_on"
 AGENT_NOT_READY = {"key": "node.cilium.io/agent-not-ready", "effect": "NoSchedule"}
 TAINT_SECONDS = 6
+DAY = 86_400.0
 SLOW = {"requestsPerSecond": 40, "burst": 10}
 
 
@@ -298,7 +299,10 @@ async def see_leader(*daemons: Daemon) -> list[Daemon]:
     [
         (3600.0, (5.0, -5.0)),
         (-5.0, (3600.0, 5.0)),
+        (0.0, (DAY, -3600.0)),
         pytest.param(5.0, (-5.0, 3600.0), marks=pytest.mark.soak),
+        pytest.param(DAY, (-3600.0, DAY), marks=pytest.mark.soak),
+        pytest.param(-3600.0, (DAY, 0.0), marks=pytest.mark.soak),
     ],
 )
 async def test_with_wrong_clocks_moves_end_as_with_right_ones(
