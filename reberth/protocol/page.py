@@ -26,6 +26,8 @@ T = TypeVar("T", bound=Record)
 
 _ITEMS = b'"items":['
 _TOO_LATE = "trailing characters"
+_LONGEST_HEAD = 2**16
+"""Bytes within which the first object of a page has begun, or the page is read as a whole at its end."""
 
 
 class PartialPage(Generic[T]):
@@ -42,6 +44,8 @@ class PartialPage(Generic[T]):
         self._floor = 0  # the object does not end before
         self._ceiling = 0  # it ends before, if this is not 0
         self._skipped = 0  # in search of its end: most objects of a page are about equally long
+        self._later: list[bytes] = []  # pieces of a page that is read as a whole
+        self._later_size = 0
         self._between = b""  # what stands between two objects, with the name of the first field
 
     def feed(self, piece: bytes) -> Iterator[T | BadObject]:
@@ -49,11 +53,15 @@ class PartialPage(Generic[T]):
 
         Raises Unreadable if the one that is arriving is larger than an object, or a page, may be.
         """
-        held = len(self._text) - self._start
+        held = len(self._text) - self._start + self._later_size
         # Without the beginning of an object it is read as a whole.
         most = LARGEST_OBJECT if self._between else LARGEST_PAGE
         if held > most:
             raise Unreadable(self._request, f"no end of an object in {held} bytes, at most {most} are read")
+        if not self._between and len(self._text) > _LONGEST_HEAD:
+            self._later.append(piece)
+            self._later_size += len(piece)
+            return iter(())
         self._text = self._text[self._start :] + piece
         self._searched -= self._start
         self._floor -= self._start
@@ -65,7 +73,7 @@ class PartialPage(Generic[T]):
 
     def end(self) -> Iterator[T | BadObject]:
         """Give what is left when the page has ended. Raises Unreadable if it is incomplete."""
-        rest = self._text[self._start :]
+        rest = self._text[self._start :] + b"".join(self._later)
         page = self._reader.read_page(self._request, b"{" + _ITEMS + rest if self._between else rest)
         self._take(page.resource_version, page.continues)
         return iter(page.found)

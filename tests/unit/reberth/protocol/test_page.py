@@ -195,6 +195,17 @@ def test_a_page_of_another_form_that_never_ends_is_an_error(monkeypatch: pytest.
     assert LARGEST_OBJECT * 0.9 <= taken <= LARGEST_OBJECT + 2**16
 
 
+def test_a_page_of_another_form_costs_no_more_than_its_length() -> None:
+    def spend(count: int) -> float:
+        page, piece = PartialPage("list pods", READER), b"x" * 2**16
+        begin = time.thread_time()
+        for _ in range(count):
+            list(page.feed(piece))
+        return time.thread_time() - begin
+
+    assert min(spend(800) for _ in range(3)) <= 1.0  # to look for its beginning in each would take 20 s
+
+
 def test_an_object_may_be_as_large_as_etcd_takes_it() -> None:
     body = write(3).replace(b'"p-1"', b'"p-1","namespace":"%b"' % (b"n" * 1_500_000))
     found = read([body[start : start + 2**16] for start in range(0, len(body), 2**16)])[0]
