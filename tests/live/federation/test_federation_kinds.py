@@ -84,14 +84,18 @@ async def test_a_kind_of_rbac_is_watched_once_a_policy_names_it_and_no_other_one
         await wait_for_page(place.cluster, "/metrics", saying=f'="configmaps",server="{name}"}} 1.0')
     assert await list_watched_roles(place) == set()
     _, plural, body, _ = CLUSTER_KINDS["ClusterRole"]
+    path = path_of(RBAC, plural, namespaced=False)
     selector = {"apiVersion": RBAC, "kind": "ClusterRole", "name": "reader"}
-    await place.hub.create(path_of(RBAC, plural, namespaced=False), {"metadata": {"name": "reader"}, **body})
+    await place.hub.create(path, {"metadata": {"name": "reader"}, **body})
     await place.hub.create(CLUSTER_POLICIES, selecting_anywhere("reader", selector))
     for client in place.members.values():
-        await eventually(client, f"{path_of(RBAC, plural, namespaced=False)}/reader", is_copy, within=90)
+        await eventually(client, f"{path}/reader", is_copy, within=90)
     watched = await list_watched_roles(place)
     assert {resource for resource, _ in watched} == {plural}
     assert {server for _, server in watched} >= place.members.keys()
+    await place.hub.delete(f"{path}/reader")
+    for client in place.members.values():
+        await eventually(client, f"{path}/reader", gone, within=60)
     await place.hub.delete(f"{CLUSTER_POLICIES}/reader")
 
 
