@@ -7,7 +7,9 @@ from pathlib import Path
 
 MODULES = Path(__file__).parents[1] / "modules"
 KUBERNETES = "1.36.3"
-KUBERNETES_VERSIONS = (KUBERNETES, "1.35.4")
+OLDER_KUBERNETES = "1.35.4"
+NEWER_KUBERNETES = "1.37.1"
+KUBERNETES_VERSIONS = (KUBERNETES, OLDER_KUBERNETES, NEWER_KUBERNETES)
 
 KUBELET_VERSIONS = KUBERNETES_VERSIONS
 """A kubelet must not be newer than its API server."""
