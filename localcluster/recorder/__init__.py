@@ -42,13 +42,12 @@ class Recorder:
         """The changes of one object, in their order."""
         return [each for each in self.changes if (each.kind, each.object["metadata"]["name"]) == (kind, name)]
 
-    async def follow(self, client: Client, kind: str) -> None:
-        """Record one kind until cancelled; a watch that ends goes on where it was."""
-        path, version = f"/api/v1/{kind}", ""
+    async def follow(self, client: Client, kind: str, version: str) -> None:
+        """Record the changes of one kind until cancelled; a watch that ends goes on where it was."""
         while True:
             with contextlib.suppress(aiohttp.ClientError, Refused, TimeoutError):
-                version = version or await self._list(client, path, kind)
-                async for event in client.watch(path, version):
+                version = version or await self.list_all(client, kind)
+                async for event in client.watch(f"/api/v1/{kind}", version):
                     if event["type"] == "ERROR":  # its history is too short: begin anew
                         version = ""
                         break
@@ -56,8 +55,9 @@ class Recorder:
                     self._add(kind, event["type"], event["object"])
             await asyncio.sleep(_SECONDS_BETWEEN_TRIES)
 
-    async def _list(self, client: Client, path: str, kind: str) -> str:
-        found = await client.get(path)
+    async def list_all(self, client: Client, kind: str) -> str:
+        """Record the objects of one kind as they are; return the version from which on they are followed."""
+        found = await client.get(f"/api/v1/{kind}")
         for each in found["items"]:
             self._add(kind, "LISTED", each)
         version: str = found["metadata"]["resourceVersion"]
@@ -80,10 +80,12 @@ def read(path: Path) -> Recorder:
 
 @contextlib.asynccontextmanager
 async def recording(cluster: Cluster, kinds: Iterable[str] = KINDS) -> AsyncIterator[Recorder]:
-    """Record for as long; what happened before is recorded as it is found."""
+    """Record for as long, each change from the first line of the block on; what was before as it is found."""
     recorder = Recorder()
     async with cluster.client() as client:
-        following = [asyncio.create_task(recorder.follow(client, kind)) for kind in kinds]
+        # Before the block begins: an object whose kind is listed later has its first changes behind it.
+        versions = {kind: await recorder.list_all(client, kind) for kind in kinds}
+        following = [asyncio.create_task(recorder.follow(client, *begun)) for begun in versions.items()]
         try:
             yield recorder
         finally:

@@ -44,7 +44,8 @@ class Server:
 
 async def record(server: Server) -> Recorder:
     made = Recorder()
-    following = asyncio.create_task(made.follow(cast("Client", server), "pods"))
+    client = cast("Client", server)
+    following = asyncio.create_task(made.follow(client, "pods", await made.list_all(client, "pods")))
     async with asyncio.timeout(10):
         await server.is_over.wait()
     following.cancel()
