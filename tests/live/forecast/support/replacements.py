@@ -1,7 +1,8 @@
 """Real evictions under real controllers: compare where the replacement lands with the forecast.
 
 Nothing else happens in the cluster meanwhile: the scheduler sees what is listed before an eviction, but
-for the evicted pod itself.
+for the evicted pod itself. A pod with a grace period ends when its replacement is bound, however long a busy
+machine takes for that: else it would be gone where the forecast is about one that is terminating.
 """
 
 import contextlib
@@ -17,7 +18,7 @@ from reberth.forecast.output import NEXT, STALE_SHARE, describe
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.profile import default_scheduler
 from reberth.forecast.state.view import view_snapshot
-from tests.live.forecast.support.stage import Stage
+from tests.live.forecast.support.stage import NOW, Stage
 from tests.support.builders import container, node, replica_set, stateful_set
 
 _PODS = "/api/v1/namespaces/default/pods"
@@ -81,12 +82,25 @@ class Evictions:
         expected = _make_forecast(objects, victim["metadata"]["name"])
         await self._evict(victim["metadata"]["name"])
         known = {one["metadata"]["uid"] for one in pods}
+        if victim["spec"]["terminationGracePeriodSeconds"]:
+            await self._end(victim, known)
         replacement = next(one for one in await self._settle(workload) if one["metadata"]["uid"] not in known)
         return Landing(workload, victim["spec"]["nodeName"], expected, replacement["spec"]["nodeName"])
 
     async def _evict(self, name: str) -> None:
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
         await self._client.create(f"{_PODS}/{name}/eviction", eviction)
+
+    async def _end(self, victim: Any, known: set[str]) -> None:
+        """End the pod: a StatefulSet waits for that, and of a ReplicaSet the replacement is bound first."""
+        if victim["metadata"]["ownerReferences"][0]["kind"] == "ReplicaSet":
+            await self._client.wait(
+                f"{_PODS}?labelSelector=app={_app(victim)}",
+                lambda listed: any(_is_bound(one, known) for one in listed["items"]),
+                seconds=60,
+                every=0.05,
+            )
+        await self._client.delete(f"{_PODS}/{victim['metadata']['name']}", NOW)
 
     async def _settle(self, workload: str) -> list[Any]:
         """Wait until all pods of the workload run and none is leaving."""
@@ -99,9 +113,9 @@ class Evictions:
 
 
 @contextlib.asynccontextmanager
-async def evictions(name: str) -> AsyncIterator[Evictions]:
+async def evictions() -> AsyncIterator[Evictions]:
     """A whole control plane, whose scheduler has no extender."""
-    async with running(name) as cluster, cluster.client() as client:
+    async with running() as cluster, cluster.client() as client:
         yield Evictions(client)
 
 
@@ -118,6 +132,10 @@ def _make_forecast(objects: Any, name: str) -> dict[str, Any]:
 def _app(pod: Any) -> str:
     app: str = pod["metadata"]["labels"]["app"]
     return app
+
+
+def _is_bound(pod: Any, known: set[str]) -> bool:
+    return pod["metadata"]["uid"] not in known and bool(pod["spec"].get("nodeName"))
 
 
 def _rests(pods: list[Any]) -> bool:
