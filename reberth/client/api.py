@@ -257,13 +257,17 @@ class Api:
 
     async def version(self) -> str:
         """The version of the server, such as `1.36`."""
-        request = ApiRequest("get", "version", "/version")
+        said = await self.read_document("/version", _ServerVersion)
+        return f"{said.major}.{said.minor.rstrip('+')}"
+
+    async def read_document(self, path: str, form: type[R]) -> R:
+        """Read what is no object, such as the kinds of a group."""
+        request = ApiRequest("get", path.split("/")[1], path)
         content = await self._read(request)
         try:
-            said = msgspec.json.decode(content, type=_ServerVersion)
+            return msgspec.json.decode(content, type=form)
         except UNREADABLE as error:
             raise errors.Unreadable(str(request), str(error)) from error
-        return f"{said.major}.{said.minor.rstrip('+')}"
 
     async def _read(self, request: ApiRequest) -> bytes:
         return await self._retry(request, self._once)

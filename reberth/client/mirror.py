@@ -52,13 +52,13 @@ class Mirror:
         resources = tuple(resources)
         self.cache = cache
         cache.on_cut = self._note_cut
-        self._plurals = {resource.kind.name: resource.name for resource in resources}
+        self._plurals = {resource.kind.name: resource.full_name for resource in resources}
         self._named_cuts: set[tuple[str, str, str]] = set()
         self._settings = settings
         self._change = 0
         self._wake_up = asyncio.Event()
         self.watchers = {
-            resource.name: Watcher(
+            resource.full_name: Watcher(
                 api, cache, resource, settings=settings, on_change=self._note_change, selection=selection
             )
             for resource in resources
@@ -66,7 +66,7 @@ class Mirror:
 
     async def run(self, watcher: Watcher[Any], *, later: Collection[str]) -> None:
         """Run one of the watchers; one of these names begins when all others have been tried."""
-        if watcher.resource.name in later:
+        if watcher.resource.full_name in later:
             for name, other in self.watchers.items():
                 if name not in later:
                     await other.tried()
@@ -97,7 +97,7 @@ class Mirror:
 
     def is_current(self, resource: Resource[Any], namespace: str, name: str, *, within: float) -> bool:
         """Tell whether the cache has this object, or lacks it, as the server did within so many seconds."""
-        watcher = self.watchers.get(resource.name)
+        watcher = self.watchers.get(resource.full_name)
         return watcher is not None and watcher.is_current(namespace, name, within=within)
 
     def troubles(self) -> dict[str, str | None]:
@@ -169,7 +169,7 @@ async def mirroring(
 
 def _measure(watcher: Watcher[Any], cache: Cache, server: str) -> None:
     """Register gauges that are read when Prometheus scrapes, not written with every event."""
-    name, table = watcher.resource.name, cache.of(watcher.resource.kind)
+    name, table = watcher.resource.full_name, cache.of(watcher.resource.kind)
     metrics.WATCH_OBJECTS.labels(name, server).set_function(lambda: len(table))
     metrics.WATCH_STALENESS.labels(name, server).set_function(lambda: watcher.age)
     metrics.WATCH_SYNCED.labels(name, server).set_function(lambda: watcher.is_synced)
@@ -177,4 +177,4 @@ def _measure(watcher: Watcher[Any], cache: Cache, server: str) -> None:
 
 def _forget(watcher: Watcher[Any], server: str) -> None:
     for gauge in (metrics.WATCH_OBJECTS, metrics.WATCH_STALENESS, metrics.WATCH_SYNCED):
-        gauge.remove(watcher.resource.name, server)
+        gauge.remove(watcher.resource.full_name, server)

@@ -124,7 +124,7 @@ class Watcher(Generic[T]):
         self._absences = 0
         self._named: set[BadObject] = set()
         self._bad: set[tuple[str, str]] = set()  # what is cached of these is not their newest version
-        self._events = metrics.WATCH_EVENTS.labels(resource.name)
+        self._events = metrics.WATCH_EVENTS.labels(resource.full_name)
 
     @property
     def is_synced(self) -> bool:
@@ -189,7 +189,7 @@ class Watcher(Generic[T]):
                 await self._pause(self._absences, self._settings.longest_absence_pause)
                 continue
             self._absences = 0
-            metrics.WATCH_RESTARTS.labels(self.resource.name, cause).inc()
+            metrics.WATCH_RESTARTS.labels(self.resource.full_name, cause).inc()
             self._failures = 0 if self._loop.time() - started >= _LASTING else self._failures + 1
             if self._failures:
                 await self._pause(self._failures, self._settings.longest_pause)
@@ -227,7 +227,7 @@ class Watcher(Generic[T]):
         status = error.status if isinstance(error, ApiError) else 0
         if self._version is None and self._can_stream_lists and status in _NO_STREAMED_LISTS:
             self._can_stream_lists = False
-            log.info("server cannot stream lists, reading them in pages", resource=self.resource.name)
+            log.info("server cannot stream lists, reading them in pages", resource=self.resource.full_name)
             return "refused"
         passing = isinstance(error, errors.ServerFault | errors.TooManyRequests)
         if not passing or self._failures >= _PASSING_AT_MOST:
@@ -242,7 +242,7 @@ class Watcher(Generic[T]):
         self._failures = 0
         if not self._absences:  # else nothing has changed, and no consumer is woken
             if self.trouble is not None:
-                log.info("kind not installed, treated as empty", resource=self.resource.name)
+                log.info("kind not installed, treated as empty", resource=self.resource.full_name)
             self.trouble = None
             self._finish(self._cache.relist(self.resource.kind), _BEFORE_ALL, self._loop.time())
             self._version = None
@@ -342,7 +342,7 @@ class Watcher(Generic[T]):
 
     def _recover(self) -> None:
         if self.trouble is not None:
-            log.info("cache synced", resource=self.resource.name)
+            log.info("cache synced", resource=self.resource.full_name)
         self.trouble = None
         self._absences = 0
 
@@ -386,14 +386,14 @@ class Watcher(Generic[T]):
 
     def _name(self, bad: BadObject) -> None:
         """Count the object, and log it once for each of its versions."""
-        metrics.WATCH_BAD_OBJECTS.labels(self.resource.name).inc()
+        metrics.WATCH_BAD_OBJECTS.labels(self.resource.full_name).inc()
         is_one = len(self._bad) < _BAD_OBJECTS_NAMED
         self._bad.add((bad.namespace, bad.name) if is_one else _ANY_OBJECT)
         if bad not in self._named and len(self._named) < _BAD_OBJECTS_NAMED:
             self._named.add(bad)
             log.warning(
                 "unreadable object",
-                resource=self.resource.name,
+                resource=self.resource.full_name,
                 object=f"{bad.namespace}/{bad.name}",
                 reason=bad.reason,
             )
@@ -401,7 +401,7 @@ class Watcher(Generic[T]):
     def _report(self, trouble: str) -> None:
         """Log the trouble, once until it changes."""
         if trouble != self.trouble:
-            log.warning("cache not synced", resource=self.resource.name, reason=trouble)
+            log.warning("cache not synced", resource=self.resource.full_name, reason=trouble)
         self.trouble = trouble
 
 

@@ -41,7 +41,13 @@ from reberth.cluster.kinds import (
     Wire,
 )
 from reberth.cluster.object_size import LARGE, NamespaceSizes, OnCut, shorten, weigh
-from reberth.cluster.owner_templates import drop_template, keep_name, keep_revision, keep_template
+from reberth.cluster.owner_templates import (
+    drop_template,
+    keep_custom,
+    keep_name,
+    keep_revision,
+    keep_template,
+)
 from reberth.cluster.pod_counts import PodCounts, list_guessed
 from reberth.cluster.pods.identity import Signature, find_controller, find_signature, group_of
 from reberth.cluster.pods.requests import Version
@@ -57,7 +63,7 @@ from reberth.cluster.rows import (
 )
 from reberth.cluster.tables import Listeners, ObjectIdentity, Rows, Table, Tally, identify, meta_of
 from reberth.cluster.templates import Template, Templates
-from reberth.records import Node, ObjectMeta, Owner, Pod, Record, WorkloadIdentity
+from reberth.records import CustomOwner, Node, ObjectMeta, Owner, Pod, Record, WorkloadIdentity
 from reberth.values.object_error import ObjectError
 from reberth.values.refusal import Refused
 
@@ -288,7 +294,7 @@ class Cache:
         """Give what makes the rows of a kind that is neither pods nor nodes."""
         if kind is HISTORY:
             return trim_history
-        first = _SHORTENED.get(kind)
+        first = keep_custom if kind.record is CustomOwner else _SHORTENED.get(kind)
         if first is not None:
             if not self._keeps_templates:
                 first = _WITHOUT_TEMPLATES.get(kind, first)

@@ -72,6 +72,13 @@ class Resource(Generic[Wire]):
     """Installed by another project: where it is not installed, the kind is treated as empty."""
     is_large: bool = False
     """Often there are many: it is listed in pages, since a stream of them costs the server twice the CPU."""
+    is_custom: bool = False
+    """Of a kind that is not known beforehand: its plural may be that of a known one."""
+
+    @property
+    def full_name(self) -> str:
+        """Its name, with its group if another kind may have the same plural."""
+        return f"{self.name}.{self.kind.group}" if self.is_custom else self.name
 
     @property
     def record(self) -> type[Wire]:

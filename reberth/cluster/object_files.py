@@ -17,12 +17,14 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from reberth.cluster.cache import ADDED, Cache, Listing
+from reberth.cluster.custom_kinds import make_custom_resource
 from reberth.cluster.kinds import ALL_RESOURCES, Kind, Resource
+from reberth.cluster.owner_templates import keep_custom
 from reberth.cluster.pods.identity import group_of
 from reberth.cluster.pods.requests import Version
 from reberth.cluster.snapshot import Snapshot, take
 from reberth.cluster.tables import meta_of
-from reberth.records import ObjectMeta, Record
+from reberth.records import CustomOwner, ObjectMeta, Record
 from reberth.values.object_error import ObjectError
 
 T = TypeVar("T")
@@ -35,6 +37,8 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 _RESOURCES = {(each.kind.group, each.kind.name): each for each in ALL_RESOURCES}
+_READ_FROM_FILES = {("batch", "Job")}
+"""No pod of a Job is ever moved: what one would ask for again is known to a forecast from a file alone."""
 _LIST = "List"
 _ONLY_VERSION = "1"
 
@@ -113,7 +117,19 @@ class _Reader:
             raise ObjectError("object", _read_name(document), field="kind", reason="is missing")
         elif resource is not None:
             self._add(resource, document)
+        if _may_be_custom(api_version, kind):
+            self._add_custom(api_version, kind, document)
         self.is_useless = False
+
+    def _add_custom(self, api_version: str, kind: str, document: JsonDocument) -> None:
+        """Add a controller of another project for the template of its pods, and skip everything else."""
+        try:
+            owner = msgspec.json.decode(document, type=CustomOwner)
+            if bytes(keep_custom(owner).spec.template):
+                group = group_of(api_version)
+                self._add(make_custom_resource(group, kind, plural=f"{group}/{kind}"), document)
+        except (UnicodeDecodeError, msgspec.DecodeError):
+            return
 
     def _add(self, resource: Resource[Any], document: JsonDocument) -> None:
         kind = resource.kind
@@ -127,6 +143,12 @@ class _Reader:
         if kind not in self._listings:
             self._listings[kind] = self._cache.relist(kind)
         self._listings[kind].apply(ADDED, record)
+
+
+def _may_be_custom(api_version: str, kind: str) -> bool:
+    """Tell whether it may be of a kind with a template of pods that is read from files only."""
+    named = (group_of(api_version), kind)
+    return named in _READ_FROM_FILES or (named not in _RESOURCES and "." in named[0])
 
 
 def _decode(document: JsonDocument, kind: type[T], name: str | None, *, within: str = "") -> T:

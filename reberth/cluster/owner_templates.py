@@ -17,6 +17,8 @@ from reberth.cluster.pods.interning import keep_known
 from reberth.records import (
     NO_TEMPLATE,
     ControllerRevision,
+    CustomOwner,
+    CustomOwnerSpec,
     ObjectMeta,
     PodTemplate,
     RevisionData,
@@ -35,6 +37,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 _SMALL = 2**11
 _read_small = lru_cache(maxsize=2048)(_decode)
 _read_large = lru_cache(maxsize=64)(_decode)
+_NO_CLAIMS = (b"", b"null", b"[]")
 _CUT = Raw(_encode(PodTemplate(is_cut=True)))
 
 
@@ -43,6 +46,16 @@ def keep_template(owner: Templated) -> Templated:
     spec = owner.spec
     kept = _keep(spec.template) if spec.replicas != 0 or owner.status.replicas else NO_TEMPLATE
     return replace(owner, spec=replace(spec, template=kept))
+
+
+def keep_custom(owner: CustomOwner) -> CustomOwner:
+    """Keep the template of a kind that may have anything else in its place.
+
+    How such a kind names the claims that it creates is not known: its pods are forecast without the template.
+    """
+    has_claims = bytes(owner.spec.volume_claim_templates) not in _NO_CLAIMS
+    kept = NO_TEMPLATE if has_claims or not _is_of_pods(owner.spec.template) else _keep(owner.spec.template)
+    return replace(owner, spec=CustomOwnerSpec(kept))
 
 
 def drop_template(owner: Templated) -> Templated:
@@ -66,6 +79,13 @@ def keep_name(account: ServiceAccount) -> ServiceAccount:
 def read_template(kept: bytes) -> PodTemplate:
     """Read a template that was kept, or one of an object that was written by hand."""
     return _read_small(kept) if len(kept) <= _SMALL else _read_large(kept)
+
+
+def _is_of_pods(template: Raw) -> bool:
+    try:
+        return bool(bytes(template)) and bool(_decode(template).spec.containers)
+    except UNREADABLE:
+        return False
 
 
 def _keep(template: Raw) -> Raw:

@@ -129,6 +129,18 @@ class TemplatedReplicationController(ReplicationController, frozen=True):
     spec: TemplatedReplicationSpec = TemplatedReplicationSpec()
 
 
+class CustomOwnerSpec(Record, frozen=True):
+    template: msgspec.Raw = NO_TEMPLATE
+    volume_claim_templates: msgspec.Raw = NO_TEMPLATE
+
+
+class CustomOwner(Record, frozen=True):
+    """A controller of a kind that is not Kubernetes' own. Most have the template in the same place."""
+
+    metadata: ObjectMeta
+    spec: CustomOwnerSpec = CustomOwnerSpec()
+
+
 class RevisionSpec(Record, frozen=True):
     template: msgspec.Raw = NO_TEMPLATE
 

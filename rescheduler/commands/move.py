@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 from reberth.client.access import Access
 from reberth.client.api import Api
+from reberth.client.custom_kinds import find_custom_resources
 from reberth.client.events import recording
 from reberth.client.lease import Leadership, leading, name_holder
 from reberth.client.mirror import Mirror, mirroring
@@ -28,6 +29,7 @@ from rescheduler.execution.extenders import connect_to_extenders
 from rescheduler.execution.orders import compose_order
 from rescheduler.execution.recovery import UnsettledMoves, resume_moves
 from rescheduler.execution.store import MoveStore
+from rescheduler.model.replacing_kinds import list_custom
 from rescheduler.moves.lifecycle import MoveState
 from rescheduler.moves.outcome import MoveReport
 from rescheduler.observe.needed_kinds import FOR_A_MOVE
@@ -95,6 +97,8 @@ async def open_execution_context(
     cache = Cache(version=version, annotations=policy.protections.annotation_keys)
     forecast = make_forecast(version) if make_forecast else None
     needed = [one for one in ALL_RESOURCES if forecast or one.name in FOR_A_MOVE]
+    if forecast:
+        needed += await find_custom_resources(api, list_custom(policy.protections.replacing_kinds))
     identity = leadership.identity
     # The watches and the body are cancelled together: the first error is the cause.
     with taken_apart():
@@ -122,7 +126,8 @@ async def open_execution_context(
 async def _sync(mirror: Mirror) -> None:
     try:
         async with asyncio.timeout(SYNCING_TIME):
-            await mirror.synced()
+            for watcher in mirror.watchers.values():
+                await (watcher.answered() if watcher.resource.is_custom else watcher.synced())
     except TimeoutError:
         troubles = {name: trouble for name, trouble in mirror.troubles().items() if trouble}
         said = "; ".join(f"{name}: {trouble}" for name, trouble in sorted(troubles.items()))

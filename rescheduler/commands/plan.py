@@ -27,6 +27,7 @@ from reberth.cli.inputs import (
 )
 from reberth.client.access import Access
 from reberth.client.api import Api
+from reberth.client.custom_kinds import find_custom_resources
 from reberth.client.mirror import Mirror, mirroring
 from reberth.cluster.cache import Cache
 from reberth.cluster.kinds import ALL_RESOURCES
@@ -36,8 +37,10 @@ from reberth.forecast.extender import DEFAULTS
 from reberth.values.errors import ReberthError
 from reberth.values.table import wrap_text
 from rescheduler.commands.spinner import show_progress
+from rescheduler.model.guardrails import ProtectionSettings
 from rescheduler.model.plan import Plan
 from rescheduler.model.plan_memory import PlanMemory
+from rescheduler.model.replacing_kinds import list_custom
 from rescheduler.observe.needed_kinds import FOR_A_PLAN
 from rescheduler.observe.scheduler_model import SchedulerModel
 from rescheduler.planning.explain import PodExplanation, explain_pod
@@ -129,20 +132,21 @@ async def _read_inputs(arguments: argparse.Namespace) -> PlanInputs:
     extender = read_settings(arguments.extender_settings, DEFAULTS, "--extender-settings")
     memory = None if arguments.memory is None else _read_memory(arguments.memory)
     now = read_now(arguments.now)
-    snapshot, version = await _read_cluster(arguments, now, policy.protections.annotation_keys)
+    snapshot, version = await _read_cluster(arguments, now, policy.protections)
     model = SchedulerModel(version, read_scheduler(arguments.scheduler_config, version), extender)
     return PlanInputs(snapshot, policy, memory, model)
 
 
 async def _read_cluster(
-    arguments: argparse.Namespace, now: float, annotations: frozenset[str]
+    arguments: argparse.Namespace, now: float, protections: ProtectionSettings
 ) -> tuple[Snapshot, Version]:
     if arguments.cluster is None:
         given = None if arguments.now is None else now
-        return await _read_live_cluster(read_access(arguments), given, arguments.kubernetes, annotations)
+        return await _read_live_cluster(read_access(arguments), given, arguments.kubernetes, protections)
     version: Version = arguments.kubernetes or _DEFAULT_VERSION
     with show_progress(lambda: f"reading {arguments.cluster}"):
-        reading = read_objects(arguments.cluster, now=now, version=version, annotations=annotations)
+        keys = protections.annotation_keys
+        reading = read_objects(arguments.cluster, now=now, version=version, annotations=keys)
     for fault in reading.faults:
         sys.stderr.write(f"rescheduler: skipped: {fault}\n")
     if not reading.snapshot.nodes.names:
@@ -151,13 +155,14 @@ async def _read_cluster(
 
 
 async def _read_live_cluster(
-    access: Access, now: float | None, given: Version | None, annotations: frozenset[str]
+    access: Access, now: float | None, given: Version | None, protections: ProtectionSettings
 ) -> tuple[Snapshot, Version]:
     """Read everything once; Reberth's own kinds may not be installed. Now is the API server's time."""
     async with Api(access) as api:
         version = given or read_version(await api.version())
-        cache = Cache(version=version, annotations=annotations)
-        async with mirroring(api, cache, ALL_RESOURCES) as mirror:
+        cache = Cache(version=version, annotations=protections.annotation_keys)
+        custom = await find_custom_resources(api, list_custom(protections.replacing_kinds))
+        async with mirroring(api, cache, (*ALL_RESOURCES, *custom)) as mirror:
             is_read = await _wait(mirror)
             snapshot = take(cache, now=api.clock.now() if now is None else now)
             troubles = mirror.troubles()

@@ -8,6 +8,7 @@ from typing import Any
 
 from reberth.client.access import Access
 from reberth.client.api import Api
+from reberth.client.custom_kinds import find_custom_resources
 from reberth.client.events import WARNING, recording
 from reberth.client.lease import name_holder
 from reberth.client.mirror import Mirror, mirroring
@@ -23,6 +24,7 @@ from rescheduler.daemon.pause import PauseWatch
 from rescheduler.execution.context import ClusterResources
 from rescheduler.execution.extenders import connect_to_extenders
 from rescheduler.model.extender_guarantees import list_missing_guarantees
+from rescheduler.model.replacing_kinds import list_custom
 from rescheduler.observe.cache import NotifyingCache
 from rescheduler.observe.needed_kinds import FOR_THE_DAEMON, ONLY_INFORMING, find_unread
 from rescheduler.planning.policy_file import ReschedulerPolicy
@@ -158,6 +160,7 @@ async def open_daemon_resources(
         version = read_version(await api.version())
         forecast.take_version(version)
         cache = NotifyingCache(version=version, annotations=policy().protections.annotation_keys)
+        custom = await find_custom_resources(api, list_custom(policy().protections.replacing_kinds))
         recorder = await enter(recording(event_api, reporter=REPORTER, instance=identity))
         extenders = await enter(connect_to_extenders(api, first.extender_access, watch=first.watch))
         yield DaemonResources(
@@ -175,7 +178,7 @@ async def open_daemon_resources(
                 mirroring(
                     api,
                     cache,
-                    ALL_RESOURCES,
+                    (*ALL_RESOURCES, *custom),
                     settings=first.watch,
                     later=find_unread(policy().protections, forecast.model.scheduler),
                 )

@@ -1,6 +1,7 @@
 """The kinds of controllers that create a new pod when one of theirs is evicted."""
 
 import re
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from reberth.cluster.pods.identity import group_of
@@ -49,3 +50,9 @@ def parse_kind(text: str) -> ControllerKind:
             " such as apps.kruise.io/CloneSet"
         )
     return ControllerKind(found["group"] or "", found["kind"])
+
+
+def list_custom(entries: Iterable[str]) -> tuple[ControllerKind, ...]:
+    """List the kinds of other projects among the entries of replacingKinds, each once."""
+    named = dict.fromkeys(map(parse_kind, entries))
+    return tuple(kind for kind in named if kind.group and kind not in BUILT_IN)

@@ -132,14 +132,18 @@ def _draft(question: Question, origin: Origin) -> PodDraft | Refused:
         return template
     if template.spec.scheduling_gates:
         return _refuse_gate(template.spec)
-    labels = dict(template.metadata.labels or {})
-    if origin.revision:
-        labels[REVISION] = origin.revision
+    labels = {**(template.metadata.labels or {}), **_name_revision(question, origin)}
     spec = _admit(question, _add_claims(fill_in(template.spec), origin))
     if isinstance(spec, Refused):
         return spec
     annotations = keep_known(template.metadata.annotations) or {}
     return PodDraft(labels, annotations, merge_label_keys(spec, labels), template.spec)
+
+
+def _name_revision(question: Question, origin: Origin) -> dict[str, str]:
+    """Give the label of the revision; what other projects write there, the newest pod shows."""
+    shown = question.sibling.template.labels.get(REVISION) if origin.is_custom else origin.revision
+    return {REVISION: shown} if shown else {}
 
 
 def _refuse_gate(spec: PodSpec) -> Refused:
@@ -216,9 +220,8 @@ def _learn(question: Question, learnt_on: PodDraft) -> Injected | Refused:
     demands = _read_demands(question)
     if isinstance(demands, Refused):
         return demands
-    is_fixed = question.origin.is_fixed
     autoscaled = _list_autoscaled(question, learnt_on.spec)
-    return learn(learnt_on, question.sibling, demands, autoscaled, is_fixed=is_fixed)
+    return learn(learnt_on, question.sibling, demands, autoscaled, question.origin)
 
 
 def _refuse(question: Question, made: PodDraft, injected: Injected) -> Refused | None:

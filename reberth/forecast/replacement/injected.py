@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from reberth.forecast.replacement.admission import DEFAULTS, NamespaceDemands
 from reberth.forecast.replacement.limit_ranges import ANNOTATION as LIMIT_RANGER
 from reberth.forecast.replacement.limit_ranges import is_set_by_range
+from reberth.forecast.replacement.origin import Origin
 from reberth.forecast.replacement.pod_draft import (
     PodDraft,
     are_same,
@@ -85,21 +86,31 @@ class Injected:
         return bool(self.containers or self.init_containers or self.requests)
 
     @property
+    def changes(self) -> tuple[str, ...]:
+        """Say what the template has, too, and differently."""
+        return (*self._list_requests(), *self._list_selectors(), *self.fields)
+
+    @property
     def words(self) -> tuple[str, ...]:
         """Say what was learnt."""
         return tuple(self._list_words())
 
     def _list_words(self) -> Iterator[str]:
         yield from (f"container {each.name}" for each in (*self.containers, *self.init_containers))
-        yield from (
-            f"{name} {amount} of container {owner}" for (owner, name), amount in self.requests.items()
-        )
+        yield from self._list_requests()
         yield from (f"toleration of {each.key or 'every taint'}" for each in self.tolerations)
-        yield from (f"nodeSelector {key}={value}" for key, value in self.node_selector.items())
+        yield from self._list_selectors()
         yield from (f"label {key}={value}" for key, value in self.labels.items())
         yield from (f"volume {each.name}" for each in self.volumes)
         yield from self.fields
         yield from ("overhead",) if self.overhead else ()
+
+    def _list_selectors(self) -> Iterator[str]:
+        yield from (f"nodeSelector {key}={value}" for key, value in self.node_selector.items())
+
+    def _list_requests(self) -> Iterator[str]:
+        for (owner, name), amount in self.requests.items():
+            yield f"{name} {amount} of container {owner}"
 
 
 class _DisagreesError(Exception):
@@ -107,16 +118,17 @@ class _DisagreesError(Exception):
 
 
 def learn(
-    drafted: PodDraft, sibling: Sibling, demands: NamespaceDemands, autoscaled: Asked, *, is_fixed: bool
+    drafted: PodDraft, sibling: Sibling, demands: NamespaceDemands, autoscaled: Asked, origin: Origin
 ) -> Injected | Refused:
     """Learn what was done to a pod of the template that was drafted. Raises QuantityError."""
     try:
         found = _compare(drafted, sibling, demands, autoscaled)
     except _DisagreesError as said:
         return cannot_forecast(str(said))
-    if found.words and not is_fixed and (sibling.is_whole or sibling.is_changed):
+    differing = found.changes if origin.is_custom else found.words
+    if differing and not origin.is_fixed and (sibling.is_whole or sibling.is_changed):
         return cannot_forecast(
-            f"the newest pod differs from the template, which anybody may have edited since: {found.words[0]}"
+            f"the newest pod differs from the template, which anybody may have edited since: {differing[0]}"
         )
     return found
 

@@ -62,6 +62,8 @@ def find_next(snapshot: Snapshot, row: PodRow) -> NextPod | Refused:
     sibling = find_sibling(snapshot, row, origin.revision if origin else "")
     if origin is None:
         return _find_unread(snapshot, row, sibling)
+    if origin.is_custom:
+        sibling = _trust(snapshot, row, sibling)
     question = Question(snapshot, row.template, origin, sibling)
     answer = _remember(question)
     return answer if isinstance(answer, Refused) else _name(answer, question)
@@ -103,9 +105,23 @@ def _find_unread(snapshot: Snapshot, row: PodRow, sibling: Sibling) -> NextPod |
     if sibling.is_whole:
         return NextPod(sibling.template)
     controller = row.template.controller
-    if controller is None or has_one_size(snapshot.of(POD).part(row.namespace), controller.uid):
+    if controller is None or _is_of_one_size(snapshot, row):
         return NextPod(row.template)
     return cannot_forecast(
         f"the template of {describe(controller)} is not read, none of its pods is as it was created, "
         "and they differ in their requests"
     )
+
+
+def _trust(snapshot: Snapshot, row: PodRow, sibling: Sibling) -> Sibling:
+    """Let a changed pod show what was added to it, unless one like it may have been resized by itself.
+
+    Kinds of other projects update images and labels in place.
+    """
+    is_trusted = sibling.is_changed and _is_of_one_size(snapshot, row)
+    return sibling._replace(is_changed=False) if is_trusted else sibling
+
+
+def _is_of_one_size(snapshot: Snapshot, row: PodRow) -> bool:
+    controller = row.template.controller
+    return controller is not None and has_one_size(snapshot.of(POD).part(row.namespace), controller.uid)

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Raw
 
+from reberth.cluster.custom_kinds import find_custom_kind
 from reberth.cluster.kinds import (
     REPLICA_SET,
     REPLICATION_CONTROLLER,
@@ -47,6 +48,8 @@ class Origin(NamedTuple):
     claims: tuple[str, ...] = ()
     is_fixed: bool = True
     """Whether every pod of it was made from the same template: nobody edits this in place."""
+    is_custom: bool = False
+    """Whether its kind is another project's, which adds to its pods what it likes."""
 
     def read(self) -> PodTemplate | Refused:
         """Read the template; it is refused if it cannot be read, or was too large to be kept."""
@@ -64,14 +67,15 @@ class Copied(NamedTuple):
 
 
 def find_origin(snapshot: Snapshot, row: PodRow) -> Origin | Copied | Refused | None:
-    """Find the template of a pod's replacement; None if its controller is of a kind that is not read."""
+    """Find the template of a pod's replacement; None if its controller's kind has none that is read."""
     controller = row.template.controller
     if controller is None:
         return Copied()
     named = (group_of(controller.api_version), controller.kind)
     kind = _KINDS.get(named)
     if kind is None:
-        return Copied() if named in _COPIED or _is_written_by_hand(row) else None
+        custom = _find_custom(snapshot, row, controller)
+        return custom or (Copied() if named in _COPIED or _is_written_by_hand(row) else None)
     owner = snapshot.of(kind).by_uid(controller.uid, near=row.namespace)
     found = _find_template(snapshot, row, owner, controller) if owner is not None else None
     if isinstance(found, Origin | Refused):
@@ -99,6 +103,16 @@ def describe(controller: WorkloadIdentity) -> str:
 def _is_written_by_hand(row: PodRow) -> bool:
     """The API server gives every pod a generation."""
     return not row.marks & (AS_CREATED | CHANGED)
+
+
+def _find_custom(snapshot: Snapshot, row: PodRow, controller: WorkloadIdentity) -> Origin | None:
+    kind = find_custom_kind(group_of(controller.api_version), controller.kind)
+    owner = snapshot.of(kind).by_uid(controller.uid, near=row.namespace) if kind else None
+    if owner is None or not bytes(owner.spec.template):
+        return None
+    above = find_controller(owner.metadata)
+    owners = (controller, above) if above else (controller,)
+    return Origin(owner.spec.template, owners, is_fixed=False, is_custom=True)
 
 
 def _find_template(

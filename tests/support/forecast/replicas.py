@@ -16,8 +16,14 @@ DEFAULT_TOLERATIONS = [
 ]
 LABELS = {"app": "web"}
 HASH = {"pod-template-hash": "5d8f7c"}
-_OWNER_LABELS = {"ReplicaSet": {**LABELS, **HASH}, "StatefulSet": LABELS, "ReplicationController": LABELS}
-_VERSIONS = {"ReplicationController": "v1"}
+_OWNER_LABELS = {
+    "ReplicaSet": {**LABELS, **HASH},
+    "StatefulSet": LABELS,
+    "ReplicationController": LABELS,
+    "CloneSet": LABELS,
+    "Job": LABELS,
+}
+_VERSIONS = {"ReplicationController": "v1", "CloneSet": "apps.kruise.io/v1alpha1", "Job": "batch/v1"}
 
 
 def replica_owner(
