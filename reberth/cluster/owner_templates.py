@@ -66,7 +66,7 @@ def keep_revision(revision: ControllerRevision) -> ControllerRevision:
     """Keep the template of a revision, unless it is a DaemonSet's: its pods are never moved."""
     controller = find_controller(revision.metadata)
     is_read = controller is not None and controller.kind == "StatefulSet"
-    kept = _keep(revision.data.spec.template) if is_read else NO_TEMPLATE
+    kept = _keep(revision.template) if is_read else NO_TEMPLATE
     return replace(revision, data=RevisionData(RevisionSpec(kept)))
 
 

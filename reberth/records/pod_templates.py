@@ -153,7 +153,12 @@ class ControllerRevision(Record, frozen=True):
     """An earlier or the newest template of a StatefulSet."""
 
     metadata: ObjectMeta
-    data: RevisionData = RevisionData()
+    data: RevisionData | None = None
+    """Null in the bookmarks of a watch."""
+
+    @property
+    def template(self) -> msgspec.Raw:
+        return NO_TEMPLATE if self.data is None else self.data.spec.template
 
 
 class LimitRangeItem(Record, frozen=True):

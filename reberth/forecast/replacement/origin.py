@@ -92,7 +92,7 @@ def find_earlier(snapshot: Snapshot, origin: Origin, namespace: str, revision: s
     if revision == origin.revision:
         return origin
     found = snapshot.of(REVISION).named(namespace, revision) if origin.revision else None
-    kept = found.data.spec.template if found else None
+    kept = found.template if found else None
     return origin._replace(kept=kept, revision=revision) if kept and bytes(kept) else None
 
 

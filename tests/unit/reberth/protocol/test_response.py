@@ -6,10 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from reberth.cluster.cache import BOOKMARK
 from reberth.protocol import response
 from reberth.protocol.nesting import DEEPEST
 from reberth.protocol.response import BadObject, Reader, WatchEvent
-from reberth.records import ObjectMeta, PartialObject, Pod, Record
+from reberth.records import ControllerRevision, ObjectMeta, PartialObject, Pod, Record
 from reberth.values import errors
 
 POD = {"metadata": {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "5"}}
@@ -125,6 +126,15 @@ def test_lines_of_a_watch_are_events() -> None:
     line = Reader(Pod).read_line("watch", json.dumps({"type": "ADDED", "object": POD}).encode())
     assert isinstance(line, WatchEvent)
     assert (line.type, line.object.metadata.name) == ("ADDED", "a")
+
+
+def test_a_bookmark_of_a_kind_with_data_of_any_form_is_read() -> None:
+    empty = {"metadata": {"resourceVersion": "7", "creationTimestamp": None}, "data": None, "revision": 0}
+    line = Reader(ControllerRevision).read_line(
+        "watch", json.dumps({"type": BOOKMARK, "object": empty}).encode()
+    )
+    assert isinstance(line, WatchEvent)
+    assert line.object.metadata.resource_version == "7"
 
 
 def test_a_bad_object_in_a_watch_is_no_end_of_it() -> None:
