@@ -39,7 +39,10 @@ class Log:
     def record(self, *moves: str, past: Mapping[str, str] | None = None, **more: Any) -> None:
         """Write the history of the workload with these open moves, and past ones with their outcomes."""
         phase = more.pop("phase", "Noted")
-        opened = [{"id": move, "podUID": f"uid-{move}", "phase": phase, "from": "n1"} for move in moves]
+        opened = [
+            {"id": move, "pod": f"pod-of-{move}", "podUID": f"uid-{move}", "phase": phase, "from": "n1"}
+            for move in moves
+        ]
         ended = [{"id": move, "outcome": outcome} for move, outcome in (past or {}).items()]
         status = {"status": {"open": opened, "past": ended}}
         self.write("evictionhistories/status", WORKLOAD, status, **{"namespace": "shop"} | more)
@@ -117,6 +120,18 @@ def test_an_eviction_before_history_debit_and_note_were_answered(
         getattr(log, name)("m-1", **(answers[answer] if name == left_out else {}))
     log.evict("m-1")
     assert any("eviction of shop/pod-of-m-1" in line and lack in line for line in log.list_violations())
+
+
+@pytest.mark.parametrize("left_out", ["", "record", "reserve", "note"])
+def test_an_eviction_whose_body_a_killed_server_never_logged_is_known_by_its_pod(
+    log: Log, left_out: str
+) -> None:
+    for name in ("record", "reserve", "note"):
+        if name != left_out:
+            getattr(log, name)("m-1")
+    unread = {"namespace": "shop", "answered": None, "code": None}
+    log.call("create", "pods/eviction", "pod-of-m-1", {}, **unread)
+    assert bool(log.list_violations()) == bool(left_out)
 
 
 def test_an_eviction_whose_preparation_was_taken_back_by_another_leader(log: Log) -> None:

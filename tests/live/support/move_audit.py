@@ -93,7 +93,7 @@ class MoveAudit:
     def __init__(self, calls: Sequence[Call], *, agent: str = "", apart: bool = True) -> None:
         self.calls = calls
         self.objects = read_objects(calls)
-        self.evictions = [one for one in _list_evictions(calls) if one.is_of(agent)]
+        self.evictions = [one for one in map(self._identify, _list_evictions(calls)) if one.is_of(agent)]
         self._agent = agent
         self._apart = apart
 
@@ -128,6 +128,17 @@ class MoveAudit:
                 for move in name_moves(state):
                     found[move] = min((state.answered, key), found.get(move, (math.inf, key)))
         return found
+
+    def _identify(self, eviction: SentEviction) -> SentEviction:
+        """Tell by its pod whose eviction it is if the server was killed before it had logged its body."""
+        call = eviction.call
+        if call.body or call.code is not None:
+            return eviction
+        for (_, namespace, _), history in self._list_objects(HISTORIES):
+            for move, entry in read_open(history.newest(call.received)).items():
+                if (namespace, entry["pod"]) == (call.namespace, call.name):
+                    return SentEviction(call, move, entry["podUID"])
+        return eviction
 
     def _list_unprepared(self) -> Iterator[str]:
         """Each eviction has its open history, its debit and its note: all of them answered before it."""
