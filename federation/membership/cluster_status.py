@@ -198,7 +198,7 @@ def name_state(cluster: Cluster) -> str:
 
 def _differ(had: Any, value: Any) -> bool:  # noqa: ANN401 - any JSON
     """Compare without empty values: a record omits them."""
-    return bool((_bare(had) or None) != (_bare(value) or None))
+    return had != value and bool((_bare(had) or None) != (_bare(value) or None))
 
 
 def _bare(value: Any) -> Any:  # noqa: ANN401 - any JSON

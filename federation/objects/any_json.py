@@ -41,6 +41,5 @@ def time_at(holder: Any, *path: str) -> str:  # noqa: ANN401 - likewise
 
 def number(holder: Any, name: str) -> int:  # noqa: ANN401 - likewise
     """Read a count; the API server omits those that are 0."""
-    found = at(holder, name)
-    is_count = isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= _LARGEST_NUMBER
-    return found if is_count else 0
+    found = holder.get(name) if isinstance(holder, dict) else None
+    return found if type(found) is int and 0 <= found <= _LARGEST_NUMBER else 0  # a bool is an int, too

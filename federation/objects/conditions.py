@@ -10,7 +10,10 @@ from reberth.values.timestamp import write_time
 
 
 def find_condition(conditions: tuple[Condition, ...] | None, name: str) -> Condition | None:
-    return next((each for each in conditions or () if each.type == name), None)
+    for each in conditions or ():
+        if each.type == name:
+            return each
+    return None
 
 
 def put_condition(has: tuple[Condition, ...] | None, wanted: Condition, *, now: float) -> list[Object] | None:
