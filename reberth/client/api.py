@@ -187,6 +187,13 @@ class Api:
         request = ApiRequest("create", resource.name, path, body=resource.encode(body))
         return self._reader(resource).read(str(request), await self._write(request))
 
+    async def try_create(self, resource: Resource[T], body: Mapping[str, Any], *, namespace: str) -> T:
+        """Ask in a dry run what would become of a new object."""
+        whole = {"apiVersion": resource.api_version, "kind": resource.kind.name, **body}
+        path, query = resource.path(namespace=namespace), {"dryRun": "All"}
+        request = ApiRequest("create", resource.name, path, query, msgspec.json.encode(whole))
+        return self._reader(resource).read(str(request), await self._write(request))
+
     async def merge(
         self,
         resource: Resource[T],

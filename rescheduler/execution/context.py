@@ -25,6 +25,7 @@ from reberth.records import (
 from reberth.runtime.worker_thread import Offload, run_inline
 from reberth.values.errors import NotFound
 from reberth.values.refusal import Refused
+from rescheduler.execution.dry_run_guard import DryRunGuard
 from rescheduler.execution.extenders import ExtenderClient
 from rescheduler.execution.ledger_writer import LedgerWriter
 from rescheduler.execution.store import MoveStore
@@ -140,6 +141,11 @@ class ExecutionContext(ClusterResources):
     def ledger(self) -> LedgerWriter:
         """The debits of this leader's moves."""
         return LedgerWriter(self.store, limits=lambda: self.policy().limits.rates, clock=self.clock)
+
+    @cached_property
+    def dry_runs(self) -> DryRunGuard:
+        """Whether replacements may be created as a dry run."""
+        return DryRunGuard(self.api)
 
     async def read_pod(self, namespace: str, name: str) -> Pod | None:
         """Read a pod from the API server; None if there is none."""

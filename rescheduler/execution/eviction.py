@@ -22,6 +22,7 @@ from reberth.records import Pod
 from reberth.runtime.metrics import bounded
 from reberth.values.errors import ApiError
 from reberth.values.refusal import Refused
+from rescheduler.execution.confirmation import ReplacementConfirmation
 from rescheduler.execution.context import ExecutionContext, MoveHandle
 from rescheduler.execution.extenders import ObjectVersion
 from rescheduler.execution.store import HISTORY_GONE, carries_note
@@ -50,6 +51,7 @@ class Evictor:
         self._context = context
         self._handle = handle
         self._validator = validator
+        self._confirmation = ReplacementConfirmation(context, validator)
 
     async def evict(self, state: MoveState) -> MoveState:
         """Give the state afterwards: the pod is terminating or gone, or the move is refused."""
@@ -66,7 +68,7 @@ class Evictor:
 
     async def _evict_version(self, state: MoveState, pod: Pod) -> MoveState | None:
         """Evict the pod if it still is as it is cached; None: the newest one has to be looked at."""
-        refused = self._refuse_lost(state) or await self._validator.refuse(state.entry, pod, resumed=False)
+        refused = self._refuse_lost(state) or await self._validate(state, pod)
         if refused:
             return await self._confirm(state, pod, refused)
         answer = await self._ask(state, version=pod.metadata.resource_version)
@@ -125,10 +127,14 @@ class Evictor:
         )
 
     async def _refuse(self, state: MoveState, pod: Pod) -> Refused | None:
-        refused = await self._validator.refuse(state.entry, pod, resumed=state.resumed)
+        refused = await self._validate(state, pod)
         if refused or not may_return(pod):
             return refused
         return await self._refuse_dry_run(state)
+
+    async def _validate(self, state: MoveState, pod: Pod) -> Refused | None:
+        refused = await self._validator.refuse(state.entry, pod, resumed=state.resumed)
+        return refused or await self._confirmation.refuse(state.entry, pod)
 
     def _refuse_lost(self, state: MoveState) -> Refused | None:
         """Refuse a move of which something has been removed since it was answered."""

@@ -27,7 +27,7 @@ from rescheduler.planning.cooldown import RestSettings
 from rescheduler.planning.worth import LevelNumber, Points, PriceSettings, find_buffer
 from rescheduler.policies.better_preferences import PreferenceSettings
 from rescheduler.policies.broken_rules import RuleSettings
-from rescheduler.policies.proposal import PolicySection
+from rescheduler.policies.proposal import Confirmation, PolicySection
 from rescheduler.policies.under_utilised_nodes import UtilisationSettings
 from rescheduler.protections import ApplyByAnnotation
 
@@ -65,6 +65,11 @@ class ReschedulerPolicy(Section, frozen=True):
 
     none; namespaces: those of Namespace objects; all: also those of workloads and pods.
     """
+    confirm: Confirmation = "template"
+    """How a replacement is foretold: from its owner's template; dryRun: also by the API server, as a dry run.
+
+    A policy may override it. It needs manifests/rescheduler/dry-runs.
+    """
     level: LevelNumber = 2
     """How much is moved: 1 only for broken rules, 2 for a significant gain, 3 good, 4 moderate, 5 slight."""
     worth: Points | None = None
@@ -92,6 +97,11 @@ class ReschedulerPolicy(Section, frozen=True):
             name: (section.mode or self.mode) if section.is_on and self.mode != OFF else OFF
             for name, section in self.policies.by_name().items()
         }
+
+    def confirms(self, policy: str) -> bool:
+        """Tell whether replacements are created as a dry run for this policy, or for a person's moves."""
+        section = self.policies.by_name().get(policy)
+        return ((section.confirm if section else None) or self.confirm) == "dryRun"
 
     def stop_reason(self) -> Refused | None:
         """Tell why no move may be begun: the mode of the file is off."""

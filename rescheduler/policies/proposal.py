@@ -8,7 +8,7 @@ columns, and the reason is written only for those that the planner looks at.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 import numpy as np
@@ -24,6 +24,9 @@ from rescheduler.observe.prospects import Prospect
 Promises = NDArray[np.float64]
 
 
+Confirmation = Literal["template", "dryRun"]
+
+
 class PolicySection(Section, frozen=True):
     """The settings that every policy has."""
 
@@ -31,6 +34,9 @@ class PolicySection(Section, frozen=True):
     """Whether this policy proposes anything."""
     mode: WantedMode | None = None
     """off, recommend or apply for this policy; null: as set for the whole file."""
+
+    confirm: Confirmation | None = None
+    """template or dryRun for this policy; null: as set for the whole file."""
 
     @property
     def is_on(self) -> bool:

@@ -95,6 +95,9 @@ NOTES_SWEPT = _counter(
 )
 IN_FLIGHT = _gauge("moves_in_flight", "Open moves of this process.")
 EVICTIONS = _counter("evictions_total", "Eviction requests, by the answer of the API server.", "answer")
+DRY_RUNS = _counter(
+    "replacement_dry_runs_total", "Dry runs of replacements before an eviction, by answer.", "answer"
+)
 OUTCOMES_SEEN = _counter("outcomes_total", "Moves whose pod was evicted, by outcome.", "policy", "outcome")
 RETURNS = _counter("returns_total", "Moves whose replacement landed on the source node again.", "policy")
 TIME_TO_READY = _histogram(

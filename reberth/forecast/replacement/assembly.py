@@ -29,6 +29,7 @@ from reberth.forecast.replacement.admission import (
 )
 from reberth.forecast.replacement.defaults import fill_in, merge_label_keys
 from reberth.forecast.replacement.injected import Injected, inject, learn
+from reberth.forecast.replacement.likeness import is_alike
 from reberth.forecast.replacement.limit_ranges import ANNOTATION as LIMIT_RANGER
 from reberth.forecast.replacement.limit_ranges import (
     add_up,
@@ -276,29 +277,7 @@ def _finish(question: Question, made: PodDraft, injected: Injected) -> Assembled
     common, fields = split_pod(Pod(meta, simplify(made.spec, list_containers(shown.spec))))
     template = make_bare_template(common)
     limits = None if injected.hides_limits else add_up(made.spec, "limits")
-    is_shown = _is_alike(template, shown)
-    if is_shown or _is_alike(template, own):
+    is_shown = is_alike(template, shown)
+    if is_shown or is_alike(template, own):
         return Assembled(None, is_shown, (), injected.words, limits)
     return Assembled(template, is_shown, fields.claims, injected.words, limits)
-
-
-def _is_alike(made: Template, known: Template) -> bool:
-    return (
-        made.labels == known.labels
-        and made.main == known.main
-        and made.extended == known.extended
-        and _normalise(made.spec) == _normalise(known.spec)
-    )
-
-
-def _normalise(spec: PodSpec) -> PodSpec:
-    """Nothing depends on the order of these, which a StatefulSet shuffles, nor on empty values."""
-    return replace(
-        spec,
-        volumes=tuple(sorted(spec.volumes or (), key=lambda each: each.name)),
-        tolerations=tuple(sorted(spec.tolerations or (), key=repr)),
-        node_selector=spec.node_selector or None,
-        init_containers=spec.init_containers or None,
-        overhead=spec.overhead or None,
-        resources=spec.resources if spec.resources and spec.resources.requests else None,
-    )

@@ -50,6 +50,8 @@ class Origin(NamedTuple):
     """Whether every pod of it was made from the same template: nobody edits this in place."""
     is_custom: bool = False
     """Whether its kind is another project's, which adds to its pods what it likes."""
+    is_earlier: bool = False
+    """Whether it is of a revision that is not the controller's newest."""
 
     def read(self) -> PodTemplate | Refused:
         """Read the template; it is refused if it cannot be read, or was too large to be kept."""
@@ -93,7 +95,7 @@ def find_earlier(snapshot: Snapshot, origin: Origin, namespace: str, revision: s
         return origin
     found = snapshot.of(REVISION).named(namespace, revision) if origin.revision else None
     kept = found.template if found else None
-    return origin._replace(kept=kept, revision=revision) if kept and bytes(kept) else None
+    return origin._replace(kept=kept, revision=revision, is_earlier=True) if kept and bytes(kept) else None
 
 
 def describe(controller: WorkloadIdentity) -> str:
