@@ -52,7 +52,13 @@ CONCERNED: Final[Mapping[Scope, frozenset[str]]] = {
     Scope.POD: frozenset(
         {
             *("Terminating", "Finished", "NotBound", "MirrorPod", "Claims", "MinAge", "MarkedForAWhile"),
-            *("NoFeasibleNode", "NoFeasibleDestination", "DestinationLeaving", "DestinationYoung"),
+            *(
+                "NoFeasibleNode",
+                "NoFeasibleDestination",
+                "DestinationLeaving",
+                "DestinationYoung",
+                "MayBeRejected",
+            ),
             *("NoSuchPod", "PodMoved", "NotMirrored", "NoteLost", "DebitLost", "NoDebit", "AlreadySpent"),
             *("Fault", "NoSuchMove", "PhasePassed", "HistoryGone", "Conflict", "ReasonGone"),
         }

@@ -54,6 +54,7 @@ NODES: Final[_Rules] = {
     "NodeBusy": "An annotation delays the deletion of the source node, so it is not emptied.",
     "NodeGone": "The source node has been deleted.",
     "NoFeasibleNode": "kube-scheduler would find no feasible node for the replacement.",
+    "MayBeRejected": "The kubelets of all nodes that fit have rejected such pods a short time ago.",
     "NoFeasibleDestination": "The pod fits on none of the destinations of the move.",
 }
 """Rules about the nodes that a pod leaves or enters."""

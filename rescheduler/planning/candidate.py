@@ -15,6 +15,7 @@ from reberth.values.refusal import Refused
 from rescheduler.budgets.limits import CandidateMove
 from rescheduler.model.plan import Destination, PlannedMove
 from rescheduler.model.plan_memory import RememberedMove
+from rescheduler.observe.kubelet_rejections import shape_of
 from rescheduler.observe.node_eligibility import ONLY_LEAVING
 from rescheduler.observe.prospects import Prospect, draw, find_avoided, forecast_move, list_destinations
 from rescheduler.planning.cooldown import find_left, find_rest, refuse_resting
@@ -30,6 +31,10 @@ _MOST_LIKELY = 0.5
 _NO_BETTER = "NoBetterNode"
 _OVER_LIMIT = "Limit"
 _ARRIVED = Refused("Undoes", "the plan has moved a pod of the same controller to this node")
+_MAY_REJECT = Refused(
+    "MayBeRejected", "the kubelets of all nodes that fit have rejected such pods in the last hour"
+)
+_NOWHERE = np.zeros(0, np.int32)
 
 
 class _AppraisedMove(NamedTuple):
@@ -130,6 +135,8 @@ def _list_rules(
     if paused:
         reason = f"the pools of all nodes that fit are paused: {paused.reason}"
         yield cycle.pauses.may_change[prospect.nodes], Refused(paused.rule, reason, paused.until)
+    rejecting = cycle.rejections.get(shape_of(prospect.forecast.incoming.template), _NOWHERE)
+    yield ~np.isin(prospect.nodes, rejecting), _MAY_REJECT
     avoided = find_avoided(prospect, cycle.advised.extenders)
     yield ~avoided, Refused("Avoided", "the workload is to avoid every node that fits")
     left = _find_left(proposal.pod, prospect, cycle, draft)

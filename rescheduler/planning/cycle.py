@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from rescheduler.budgets.consolidation import find_emptying
 from rescheduler.budgets.pauses import Pauses, find_pauses
 from rescheduler.model.plan import APPLY, OFF, RECOMMEND, Mode, WantedMode
 from rescheduler.model.plan_memory import PlanMemory
+from rescheduler.observe.kubelet_rejections import Rejections, find_rejections, list_rejecting
 from rescheduler.observe.node_eligibility import find_rivals
 from rescheduler.observe.pending_pods import place_pending_pods
 from rescheduler.observe.rule_context import RuleContext
@@ -61,6 +63,11 @@ class Cycle:
     @property
     def now(self) -> float:
         return self.context.now
+
+    @property
+    def rejections(self) -> Rejections:
+        """Give the nodes whose kubelets have rejected pods a short time ago, by the shape of these."""
+        return self.context.once("kubelet rejections", partial(find_rejections, self.context.snapshot))
 
     def find_mode(self, pod: int, policy: str) -> Mode:
         """Give the mode of a policy's moves of a pod: of its annotation, else of the settings."""
@@ -134,6 +141,7 @@ class Cycle:
             stopped.append(
                 "the scheduler does not call Reberth's extender: replacements are not drawn to destinations"
             )
+        stopped += list_rejecting(self.rejections, self.view.nodes.names)
         stopped += list_gaps(self.context.ledger, self.context.limits.rates, now=self.context.now)
         return [*stopped, *self.brakes.results.list_held(), *foreign]
 

@@ -60,6 +60,9 @@ PLAN_REFUSED = _gauge(
     "plan_refused_proposals", "Proposals that the last plan refused, by the rule that refused them.", "rule"
 )
 PLAN_MOVES = _gauge("plan_moves", "Moves in the last plan, by mode: apply or recommend.", "mode")
+REJECTING_NODES = _gauge(
+    "rejecting_nodes", "Nodes whose kubelets have rejected pods in the last hour: no destinations for such."
+)
 PLAN_WARNINGS = _gauge("plan_warnings", "Warnings in the last plan.")
 SCORE = _gauge(
     "cluster_score", "Score of the cluster now and after the last plan; less is better.", "part", "when"

@@ -61,6 +61,7 @@ def show_state(cycle: Cycle, warnings: Iterable[str]) -> None:
     given_up = [instant(each.status.given_up_until) > now for each in context.snapshot.of(HISTORY)]
     metrics.GIVEN_UP.set(sum(given_up))
     metrics.PLAN_WARNINGS.set(len(list(warnings)))
+    metrics.REJECTING_NODES.set(len({node for found in cycle.rejections.values() for node in found.tolist()}))
     metrics.WAITING_REFUSALS.clear()
     for one in list_waiting(context):
         metrics.WAITING_REFUSALS.labels(bounded(one.rule, metrics.REFUSALS), find_scope(one.rule)).inc()
@@ -88,7 +89,7 @@ def forget_state() -> None:
         metrics.MODE,
     ):
         gauge.clear()
-    for gauge in (metrics.PLAN_WARNINGS, metrics.GIVEN_UP, metrics.APPLYING):
+    for gauge in (metrics.PLAN_WARNINGS, metrics.REJECTING_NODES, metrics.GIVEN_UP, metrics.APPLYING):
         gauge.set(0)
     metrics.IN_FLIGHT.set_function(lambda: 0.0)
     metrics.AGREEMENT.set(nan)
