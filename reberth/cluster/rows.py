@@ -55,6 +55,8 @@ PHASE_BITS, FINISHED, TERMINATING, READY = 7, 8, 16, 32
 AS_CREATED, CHANGED = 64, 128
 _POD_SECURITY = b'"f:pod-security.kubernetes.io/enforce'
 """How managed fields name the label, and the one of its version."""
+_ANNOTATIONS = b'"f:scheduler.alpha.kubernetes.io/'
+"""And the annotations that PodNodeSelector and PodTolerationRestriction read."""
 _PHASE_MARKS = {
     phase: number | (FINISHED if phase in ("Succeeded", "Failed") else 0)
     for number, phase in enumerate(PHASES)
@@ -168,8 +170,8 @@ def trim(record: Plain) -> Plain:
 
 
 def trim_namespace(namespace: Namespace) -> Namespace:
-    """Keep of the managed fields when its Pod Security level was last changed."""
-    return replace(namespace, metadata=_keep_time(namespace.metadata, _POD_SECURITY))
+    """Keep of the managed fields when what admission reads of it was last changed."""
+    return replace(namespace, metadata=_keep_time(namespace.metadata, _POD_SECURITY, _ANNOTATIONS))
 
 
 def trim_limit_range(limits: LimitRange) -> LimitRange:
@@ -235,8 +237,11 @@ def _read_time(text: str | None) -> float | None:
     return parse_time(text) if text else None
 
 
-def _keep_time(meta: DatedMeta, field: bytes) -> DatedMeta:
-    entries = [each for each in meta.managed_fields or () if field in bytes(each.fields_v1)]
+def _keep_time(meta: DatedMeta, *fields: bytes) -> DatedMeta:
+    """Keep the time of the last change of any of these fields."""
+    entries = [
+        each for each in meta.managed_fields or () if any(field in bytes(each.fields_v1) for field in fields)
+    ]
     last = find_last_change(replace(meta, managed_fields=tuple(entries)))
     known = (ManagedFields(write_time(last)),) if last < float("inf") else None
     return replace(meta, managed_fields=known)

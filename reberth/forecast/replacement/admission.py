@@ -57,8 +57,23 @@ def read_demands(namespace: Namespace | None) -> NamespaceDemands | Refused:
     return NamespaceDemands({key.strip(): value.strip() for key, _, value in pairs}, given, allowed)
 
 
-def drop_ignored(demands: NamespaceDemands, sibling: Sibling) -> NamespaceDemands:
-    """Drop what the newest pod shows to be asked of nobody: the plugins that read it are off by default."""
+def drop_ignored(
+    demands: NamespaceDemands, sibling: Sibling, *, changed: float
+) -> NamespaceDemands | Refused:
+    """Drop what the newest pod shows to be asked of nobody: the plugins that read it are off by default.
+
+    A pod that is older than the last change of the annotations shows nothing.
+    """
+    left = _drop_ignored(demands, sibling)
+    if left != demands and sibling.created <= changed < float("inf"):
+        return cannot_forecast(
+            "the namespace's annotations were changed after its newest pod was created: "
+            "whether the API server reads them is not known"
+        )
+    return left
+
+
+def _drop_ignored(demands: NamespaceDemands, sibling: Sibling) -> NamespaceDemands:
     shown = sibling.template.spec
     selector, tolerations = shown.node_selector or {}, shown.tolerations or ()
     if any(selector.get(key) != value for key, value in demands.node_selector.items()):

@@ -189,8 +189,11 @@ def _admit(question: Question, spec: TemplateSpec) -> TemplateSpec | Refused:
 
 
 def _read_demands(question: Question) -> NamespaceDemands | Refused:
-    demands = read_demands(question.namespace)
-    return demands if isinstance(demands, Refused) else drop_ignored(demands, question.sibling)
+    namespace = question.namespace
+    demands = read_demands(namespace)
+    if isinstance(demands, Refused) or namespace is None:
+        return demands
+    return drop_ignored(demands, question.sibling, changed=find_last_change(namespace.metadata))
 
 
 def _find_autoscaler(question: Question) -> VerticalPodAutoscaler | None:

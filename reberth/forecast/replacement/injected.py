@@ -58,6 +58,7 @@ _WHOLE_FIELDS = (
     "termination_grace_period_seconds",
     "active_deadline_seconds",
 )
+_OF_PRIORITY = ("priority_class_name", "priority", "preemption_policy")
 _MEMORY_PRESSURE = "node.kubernetes.io/memory-pressure"
 # The controllers themselves set these.
 _OF_CONTROLLERS = frozenset({"pod-template-hash", "controller-revision-hash"})
@@ -176,7 +177,7 @@ def _compare(drafted: PodDraft, sibling: Sibling, demands: NamespaceDemands, aut
             if key not in drafted.labels and key not in _OF_CONTROLLERS
         },
         annotations={key: each for key, each in annotations.items() if key not in {LIMIT_RANGER, AUTOSCALED}},
-        fields=_compare_fields(spec, sibling),
+        fields=_compare_fields(spec, sibling) | _compare_class(drafted.template, sibling),
         overhead=shown.spec.overhead if not drafted.template.runtime_class_name else None,
     )
 
@@ -301,6 +302,15 @@ def _compare_fields(spec: TemplateSpec, sibling: Sibling) -> dict[str, Any]:
     if is_known and not are_same(requests_of(spec), requests_of(shown)):
         raise _DisagreesError("the newest pod has requests as a whole that its template does not have")
     return found
+
+
+def _compare_class(template: TemplateSpec, sibling: Sibling) -> dict[str, Any]:
+    """Find the PriorityClass that was put in place of the one that the template names."""
+    shown, name = sibling.template.spec, sibling.template.spec.priority_class_name
+    asked = template.priority_class_name
+    if not (sibling.is_whole and asked and name) or name == asked:
+        return {}
+    return {each: getattr(shown, each) for each in _OF_PRIORITY}
 
 
 def _plain(value: object) -> object:

@@ -71,6 +71,18 @@ def test_a_class_that_a_webhook_gave_in_spite_of_the_default_is_given_again() ->
     assert found.template.spec.priority == 5
 
 
+def test_a_class_that_a_webhook_put_in_place_of_the_templates_is_given_again() -> None:
+    classes = (priority_class("asked", 9), priority_class("given", 5))
+    asked = {"priorityClassName": "asked"}
+    shown = replica(priorityClassName="given", priority=5)
+    found = made_of(replica_owner(**asked), shown, *classes)
+    spec = found.template.spec
+    assert (spec.priority_class_name, spec.priority) == ("given", 5)
+    assert "priority_class_name" in found.learnt
+    refused = refused_of(replica_owner(standalone=True, **asked), shown, *classes)
+    assert refused.rule == CANNOT_FORECAST
+
+
 def test_a_class_that_was_the_default_before_is_not_given_again() -> None:
     classes = (
         priority_class("usual", 9, created="2026-11-10T00:00:00Z", globalDefault=True),
@@ -146,6 +158,22 @@ def test_a_namespace_gives_its_node_selector_and_its_tolerations() -> None:
     spec = made_of(replica_owner(), shown, namespace(selector="pool=a", given=given)).template.spec
     assert spec.node_selector == {"pool": "a"}
     assert "team" in {each.key for each in spec.tolerations or ()}
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_known"), [("2026-10-31T00:00:00Z", True), ("2026-11-02T00:00:00Z", False)]
+)
+def test_a_pod_that_is_older_than_the_annotation_shows_nothing(changed: str, *, is_known: bool) -> None:
+    annotated = namespace(selector="pool=a")
+    field = {"f:scheduler.alpha.kubernetes.io/node-selector": {}}
+    entry = {"manager": "m", "fieldsV1": {"f:metadata": {"f:annotations": field}}, "time": changed}
+    annotated["metadata"]["managedFields"] = [entry]
+    found = next_of(replica_owner(), replica(), annotated)
+    assert isinstance(found, Refused) is not is_known
+    if isinstance(found, Refused):
+        assert found.rule == CANNOT_FORECAST
+    else:
+        assert found.template.spec.node_selector is None
 
 
 @pytest.mark.parametrize(
