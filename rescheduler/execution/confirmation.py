@@ -121,6 +121,6 @@ async def _read_whole(api: Api, namespace: str, origin: Origin) -> WholeTemplate
     spec = (await api.get(resource, controller.name, namespace=namespace)).spec
     template, claims = spec.template, tuple(each.metadata.name for each in spec.volume_claim_templates or ())
     if origin.is_earlier:
-        template = (await api.get(_REVISIONS, origin.revision, namespace=namespace)).data.spec.template
+        template = (await api.get(_REVISIONS, origin.revision, namespace=namespace)).template
         template.pop("$patch", None)
     return WholeTemplate(controller, template, spec.service_name, claims, origin.revision)
