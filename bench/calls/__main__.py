@@ -30,8 +30,8 @@ Pods have to leave a node that was tainted: one in each row, or {AT_ONCE} of {AT
 Everything that the program asks is counted but its watches and its lease.
 
 * A pod without a PodDisruptionBudget is evicted in the version that was validated, and nothing needs to be
-  read. One with a budget is read: an eviction whose condition fails would charge the budget. It has a dry run
-  more where the replacement gets the name of the pod, as in a StatefulSet.
+  read. One with a budget is read: an eviction whose condition fails would charge the budget. Where the
+  replacement gets the name of the pod, as in a StatefulSet, a dry run compares the version instead.
 * The first move of a workload also creates its history. The first of all, which creates the ledger, is not
   in the table.
 * What is refused is closed at once: the note is removed and the debit returned. The budget was created after

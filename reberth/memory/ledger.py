@@ -243,7 +243,7 @@ def _find_begin(now: float, at: float | None) -> float:
 
 
 def return_debit(ledger: MoveLedger, move: str) -> MoveLedger | Refused:
-    """Return a Tentative debit, after the pod was seen alive and not terminating."""
+    """Return a Tentative debit: the pod was seen alive and not terminating, or its eviction was refused."""
     index = index_ledger(ledger.status)
     debit = index.find(move)
     if debit is None:

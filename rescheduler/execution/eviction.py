@@ -3,12 +3,13 @@
 If no PodDisruptionBudget selects the pod, the eviction carries the version of the pod that was validated, as
 the cache has it: the API server refuses it if the pod has changed since, and nothing needs to be read before.
 
-A precondition that fails on a real eviction uses up a PodDisruptionBudget all the same. So a pod with a
-budget is read, and only its uid is a precondition; and a dry run comes first where another pod may have the
-name by now. A name that the API server has generated does not return.
+A precondition that fails on a real eviction uses up a PodDisruptionBudget all the same; on a dry run it does
+not. So where another pod may have the name by now, a dry run comes first, which carries the version, and only
+the uid is a precondition of the eviction. A name that the API server has generated does not return: such a
+pod is read instead.
 
 If the answer leaves it uncertain whether the pod is evicted, the pod is read; a second eviction is never
-sent.
+sent. After a refusal nothing is uncertain: it was the answer to the only eviction of this move.
 """
 
 import asyncio
@@ -56,27 +57,34 @@ class Evictor:
     async def evict(self, state: MoveState) -> MoveState:
         """Give the state afterwards: the pod is terminating or gone, or the move is refused."""
         refused = await self._refuse_unseen(state)
-        pod = None if refused or state.resumed else self._find_unbudgeted(state)
+        pod = None if refused or state.resumed else self._find_comparable(state)
         left = await self._evict_version(state, pod) if pod else None
         # What the cache says was not true, or is not of this process: it is not believed a second time.
         is_doubted = pod is not None or state.resumed
         return left or await self._evict_newest(state, refused, is_doubted=is_doubted)
 
-    def _find_unbudgeted(self, state: MoveState) -> Pod | None:
+    def _find_comparable(self, state: MoveState) -> Pod | None:
+        """Give the cached pod if the API server can be asked for that version without charging a budget."""
         pod = self._context.find_pod(self._handle.namespace, state.entry.pod)
-        return None if pod is None or self._context.is_budgeted(pod) else pod
+        return pod if pod and (may_return(pod) or not self._context.is_budgeted(pod)) else None
 
     async def _evict_version(self, state: MoveState, pod: Pod) -> MoveState | None:
         """Evict the pod if it still is as it is cached; None: the newest one has to be looked at."""
         refused = self._refuse_lost(state) or await self._validate(state, pod)
         if refused:
             return await self._confirm(state, pod, refused)
-        answer = await self._ask(state, version=pod.metadata.resource_version)
-        if answer is UncertainAnswer.PODS_STATE:
+        seen = take_sighting(state, pod, now=self._context.clock())
+        version = pod.metadata.resource_version
+        if not self._context.is_budgeted(pod):
+            answer = await self._ask(state, version=version)
+            return None if answer is UncertainAnswer.PODS_STATE else await self._conclude(seen, answer)
+        tried = await self._send(state, dry_run=True, version=version)
+        if tried is UncertainAnswer.PODS_STATE:
             return None
-        left = await self._conclude(take_sighting(state, pod, now=self._context.clock()), answer)
-        # A debit is returned only for a pod that was seen alive.
-        return await self._sight_again(left) if left.refused and left.pod is PodState.ALIVE else left
+        refused = read_dry_run(tried)
+        if refused:
+            return replace(seen, refused=refused)
+        return await self._conclude(seen, await self._ask(state, version=None))
 
     async def _confirm(self, state: MoveState, pod: Pod, refused: Refused) -> MoveState | None:
         """Refuse the move if the pod still is as it was validated; None: it is not."""
@@ -130,7 +138,7 @@ class Evictor:
         refused = await self._validate(state, pod)
         if refused or not may_return(pod):
             return refused
-        return await self._refuse_dry_run(state)
+        return read_dry_run(await self._send(state, dry_run=True, version=None))
 
     async def _validate(self, state: MoveState, pod: Pod) -> Refused | None:
         refused = await self._validator.refuse(state.entry, pod, resumed=state.resumed)
@@ -145,12 +153,6 @@ class Evictor:
         if self._context.ledger.find(entry, handle.namespace) is None:
             return DEBIT_LOST
         return None if carries_note(store.find_node(entry.from_), entry, handle.namespace) else NOTE_LOST
-
-    async def _refuse_dry_run(self, state: MoveState) -> Refused | None:
-        answer = await self._send(state, dry_run=True, version=None)
-        if isinstance(answer, UncertainAnswer):
-            return Refused(DRY_RUN_FAILED, f"the dry run of the eviction failed: {answer.value}")
-        return answer
 
     async def _ask(self, state: MoveState, *, version: str | None) -> Refused | UncertainAnswer | None:
         # A pause or a brake may have begun since the move was started.
@@ -212,6 +214,13 @@ def may_return(pod: Pod) -> bool:
     if controller is None:
         return True
     return (group_of(controller.api_version), controller.kind) not in _GENERATED
+
+
+def read_dry_run(answer: Refused | UncertainAnswer | None) -> Refused | None:
+    """Tell why an eviction that was tried would not be granted."""
+    if isinstance(answer, UncertainAnswer):
+        return Refused(DRY_RUN_FAILED, f"the dry run of the eviction failed: {answer.value}")
+    return answer
 
 
 def _name_answer(answer: Refused | UncertainAnswer | None) -> str:

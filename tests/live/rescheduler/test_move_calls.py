@@ -8,8 +8,8 @@ from tests.live.support.move_calls import AT_ONCE, count_all, counting, tabulate
 
 pytestmark = pytest.mark.live
 
-# One more for a first move, which creates the history. A pod with a budget is read; if its name returns, it
-# has a dry run, too.
+# One more for a first move, which creates the history. A pod with a budget is read, or if its name returns,
+# has a dry run instead.
 CALLS = {
     "Deployment, its first": 8,
     "Deployment, a later one": 7,
@@ -18,10 +18,10 @@ CALLS = {
     "bare ReplicaSet, its first": 8,
     "bare ReplicaSet, a later one": 7,
     "Deployment with a PodDisruptionBudget": 8,
-    "StatefulSet with a PodDisruptionBudget": 9,
-    # The pod is read, the note is removed, and the debit is returned.
-    "refused by a PodDisruptionBudget": 9,
-    "refused by a webhook": 9,
+    "StatefulSet with a PodDisruptionBudget": 8,
+    # The note is removed, and the debit is returned.
+    "refused by a PodDisruptionBudget": 8,
+    "refused by a webhook": 8,
 }
 TOGETHER = f"{AT_ONCE} Deployments at once"
 RESUMED = "resumed after its process was killed"

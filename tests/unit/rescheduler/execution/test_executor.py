@@ -189,13 +189,18 @@ class NoPodRead(FakeApi):
 
 
 async def move_without_a_read(
-    *, age: float, budgeted: bool, names_return: bool = False, is_cached: bool = True
+    *,
+    age: float,
+    budgeted: bool,
+    names_return: bool = False,
+    is_cached: bool = True,
+    refusals: Mapping[int, ApiError] | None = None,
 ) -> World:
     world = World(budgeted=budgeted, names_return=names_return)
     context = make_context(world, FakeApi(world))
     order = await compose_order(context, "shop", "web-1", to=("n2", "n3"), reason="why not")
     assert isinstance(order, MoveOrder)
-    context = make_context(world, NoPodRead(world))
+    context = make_context(world, NoPodRead(world, refusals=refusals))
     mirror = cast("FakeMirror", context.mirror)
     mirror.age = age
     if not is_cached:
@@ -229,6 +234,25 @@ async def test_a_pod_without_a_budget_is_evicted_unread_if_it_still_is_as_it_was
     )
 
 
+@pytest.mark.looptime
+async def test_a_pod_whose_name_may_return_is_compared_by_the_dry_run_and_not_read() -> None:
+    world = await move_without_a_read(age=90.0, budgeted=True, names_return=True)
+    assert len(world.evictions) == 1
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("budgeted", [False, True], ids=["the eviction", "its dry run"])
+async def test_a_move_is_undone_without_reading_the_pod_if_all_that_was_sent_was_refused(
+    *, budgeted: bool
+) -> None:
+    world = await move_without_a_read(age=90.0, budgeted=budgeted, names_return=True, refusals={1: NO_BUDGET})
+    history = world.history()
+    assert history is not None
+    (past,) = history.status.past or ()
+    assert past.outcome == Outcome.REFUSED
+    check(world)
+
+
 class ChangedPod(FakeApi):
     """The pod changes right before its first eviction arrives, unseen by the cache."""
 
@@ -255,6 +279,20 @@ async def test_a_pod_that_has_changed_is_read_and_validated_again(age: float) ->
     first, second = api.versions
     assert first is not None
     assert second is None
+    check(api.world)
+
+
+@pytest.mark.looptime
+async def test_a_pod_that_the_dry_run_finds_changed_is_read_and_tried_again_before_a_budget_is_charged() -> (
+    None
+):
+    api = ChangedPod(World(budgeted=True, names_return=True), reason="a change that is nothing to us")
+    report = await order_and_move(api)
+    assert report.refused is None
+    assert len(api.world.evictions) == 1
+    first, *others = api.versions
+    assert first is not None
+    assert others == [None, None]
     check(api.world)
 
 
