@@ -123,12 +123,13 @@ async def judge(contenders: Contest, restarts: list[tuple[float, float]]) -> str
 
 
 def see_the_fence(fence: Fence, restarts: list[tuple[float, float]]) -> str:
-    """The lease was handed over in time, and a leader that was replaced wrote once more at most."""
+    """The lease was handed over in time and not too early, and a replaced leader wrote once more at most."""
     usual = [each for each in fence.list_handovers() if not is_within(restarts, each.at)]
     left = [each.seconds for each in usual if each.is_released]
     taken = [each.seconds for each in usual if not each.is_released]
     late = [len(calls) for calls in fence.list_late()]
     assert [at for at in fence.list_forbidden() if not is_within(restarts, at)] == []
+    assert min(taken, default=LEASE_SECONDS) >= LEASE_SECONDS, "the leader before might still have written"
     assert max(taken, default=0.0) <= LEASE_SECONDS + 2
     assert max(left, default=0.0) <= 1
     assert max(late, default=0) <= 1
