@@ -19,7 +19,6 @@ from typing import Annotated, Self, cast
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
 from msgspec import Meta
-from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from reberth.config.settings import Section
@@ -129,6 +128,7 @@ class Server:
         self._all_answered.set()
         self._runner = self._make_runner([*self._own_routes(), *routes])
         self._connections = Connections(settings.limits)
+        self._metrics_page = metrics.MetricsPage(metrics.REGISTRY)
         self._listener: Listener | None = None
         self._board = FastPath(
             calls,
@@ -209,7 +209,7 @@ class Server:
         return [
             web.get("/healthz", self._serve_healthz),
             web.get("/readyz", self._serve_readyz),
-            web.get("/metrics", _serve_metrics),
+            web.get("/metrics", self._serve_metrics),
         ]
 
     async def _serve_healthz(self, _: web.Request) -> web.Response:
@@ -225,6 +225,11 @@ class Server:
         if self._certificate:
             remarks += [f"# {remark}\n" for remark in self._certificate.list_remarks()]
         return web.Response(status=200 if ready else 503, text="".join([*lines, *remarks]))
+
+    async def _serve_metrics(self, _: web.Request) -> web.Response:
+        return web.Response(
+            body=self._metrics_page.read(), headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4}
+        )
 
     def _count_in_flight(self, change: int) -> None:
         self._in_flight += change
@@ -279,12 +284,6 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
             return web.Response(status=_CALLER_GONE)
         log.exception("request failed", route=_route(request))
         return web.Response(status=500, text="internal error\n")
-
-
-async def _serve_metrics(_: web.Request) -> web.Response:
-    return web.Response(
-        body=generate_latest(metrics.REGISTRY), headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4}
-    )
 
 
 def _reason(error: OSError | UnicodeError) -> str:

@@ -1,4 +1,5 @@
 import asyncio
+import gzip
 import re
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -145,6 +146,17 @@ async def test_a_body_above_the_limit_is_refused() -> None:
             assert await response.text() == "1000"
         async with session.post("/read", data=b"x" * 1001) as response:
             assert response.status == 413
+
+
+async def test_a_compressed_body_is_not_decompressed() -> None:
+    """It would become large before anything has looked at it."""
+    body, headers = gzip.compress(bytes(500_000)), {"Content-Encoding": "gzip"}
+    async with (
+        Server(LOOPBACK, routes=[web.post("/read", read)]) as server,
+        client_of(server) as session,
+        session.post("/read", data=body, headers=headers) as response,
+    ):
+        assert await response.text() == str(len(body))
 
 
 async def test_a_client_that_disconnects_is_no_error(caplog: pytest.LogCaptureFixture) -> None:

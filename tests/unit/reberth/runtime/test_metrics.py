@@ -1,7 +1,8 @@
 import re
+from collections.abc import Iterator
 
 import pytest
-from prometheus_client import Metric
+from prometheus_client import CollectorRegistry, Counter, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -70,3 +71,43 @@ def test_the_process_is_measured_too() -> None:
 )
 def test_a_bounded_label_takes_no_value_from_outside(value: str, allowed: frozenset[str], label: str) -> None:
     assert metrics.bounded(value, allowed) == label
+
+
+class CountedRegistry(CollectorRegistry):
+    """Counts how often its metrics are collected."""
+
+    collected = 0
+
+    def collect(self) -> Iterator[Metric]:
+        self.collected += 1
+        yield from super().collect()
+
+
+class Place:
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.registry = CountedRegistry()
+        self.counter = Counter("asked", "Asked.", registry=self.registry)
+        self.page = metrics.MetricsPage(self.registry, clock=lambda: self.now)
+
+    def ask(self) -> bool:
+        """Count something, and tell whether the page shows it."""
+        self.counter.inc()
+        return f"asked_total {self.counter._value.get()}".encode() in self.page.read()
+
+
+def test_whoever_asks_now_and_then_gets_the_page_of_the_moment() -> None:
+    place = Place()
+    for _ in range(1_000):
+        assert place.ask()
+        place.now += 0.04
+
+
+def test_a_flood_of_questions_writes_the_page_25_times_a_second() -> None:
+    place = Place()
+    for _ in range(20_000):
+        place.ask()
+        place.now += 0.0005
+    assert place.registry.collected <= 50 + 25 * 10
+    place.now += 0.04
+    assert place.ask()
