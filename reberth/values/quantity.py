@@ -39,10 +39,6 @@ def value(quantity: Quantity) -> int:
     return round_up(nanos(quantity), UNIT)
 
 
-def milli_value(quantity: Quantity) -> int:
-    return round_up(nanos(quantity), MILLI)
-
-
 def round_up(amount: int, unit: int) -> int:
     """Convert an amount of nanos to units (UNIT or MILLI), rounded away from zero; it fits an int64."""
     count = -(-abs(amount) // unit)

@@ -84,7 +84,7 @@ CONCERNED: Final[Mapping[Scope, frozenset[str]]] = {
     ),
     Scope.NODE: frozenset(
         {
-            *("SourceLeaving", "SourceYoung", "NodeMarked", "NodeBusy", "NodeGone"),
+            *("SourceLeaving", "SourceYoung", "NodeMarked", "NodeGone"),
         }
     ),
     Scope.NAMESPACE: frozenset({"SystemNamespace", "Namespace", "NamespaceTerminating", "Forbidden"}),

@@ -51,7 +51,6 @@ NODES: Final[_Rules] = {
     "DestinationLeaving": "The destination is being removed or does not work.",
     "DestinationYoung": "The destination is not initialized yet.",
     "NodeMarked": "A label or annotation of the source node forbids that its pods are removed.",
-    "NodeBusy": "An annotation delays the deletion of the source node, so it is not emptied.",
     "NodeGone": "The source node has been deleted.",
     "NoFeasibleNode": "kube-scheduler would find no feasible node for the replacement.",
     "MayBeRejected": "The kubelets of all nodes that fit have rejected such pods a short time ago.",

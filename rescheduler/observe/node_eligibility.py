@@ -1,4 +1,4 @@
-"""Which nodes may be the source or the destination of a move, and which may be emptied.
+"""Which nodes may be the source or the destination of a move.
 
 A node that is leaving, or that another tool may soon remove, is neither: its pods leave it anyway, and room
 on it does not last. A young node, which is not initialized yet, is neither.
@@ -7,16 +7,9 @@ on it does not last. A young node, which is not initialized yet, is neither.
 from collections.abc import Iterable
 
 from reberth.cluster.node_lifecycle import LeavingNode, judge_node
-from reberth.cluster.pods.interning import DELAYED_DELETION
 from reberth.records import Labels, Node
 from reberth.values.refusal import Refused
 
-# These ask autoscalers to keep the node; it must not be emptied.
-_KEEP_NODE = (
-    "karpenter.sh/do-not-disrupt",
-    "karpenter.sh/do-not-consolidate",
-    "cluster-autoscaler.kubernetes.io/scale-down-disabled",
-)
 _KEEP_PODS = "autoscaling.cast.ai/removal-disabled"
 ONLY_LEAVING = Refused("DestinationLeaving", "the only nodes that fit are leaving or not initialized")
 _RIVALS = tuple(
@@ -45,19 +38,6 @@ def refuse_destination(node: Node) -> Refused | None:
     if standing:
         return Refused("DestinationYoung", f"the destination is not initialized ({standing.sign})")
     return None
-
-
-def refuse_emptying(node: Node) -> Refused | None:
-    """Refuse to empty a node, though single pods may be moved off it."""
-    refused = refuse_source(node)
-    if refused:
-        return refused
-    annotations = node.metadata.annotations or {}
-    for key in annotations:
-        if key.startswith(DELAYED_DELETION):
-            return Refused("NodeBusy", f"annotation {key}")
-    kept = next((key for key in _KEEP_NODE if _is_set(annotations, key)), None)
-    return Refused("NodeMarked", f"annotation {kept}") if kept else None
 
 
 def find_rivals(nodes: Iterable[Node]) -> str | None:

@@ -103,8 +103,8 @@ def test_a_rule_about_one_pod_keeps_no_other() -> None:
 @pytest.mark.parametrize(
     ("rule", "key", "kept"),
     [
-        ("NodeBusy", "n1", ["RefusedBefore", "RefusedBefore"]),
-        ("NodeBusy", "n2", [None, None]),
+        ("NodeMarked", "n1", ["RefusedBefore", "RefusedBefore"]),
+        ("NodeMarked", "n2", [None, None]),
         ("Forbidden", "default", ["RefusedBefore", "RefusedBefore"]),
         ("Forbidden", "shop", [None, None]),
         ("NotSeen", "", ["RefusedBefore", "RefusedBefore"]),

@@ -31,7 +31,7 @@ def test_the_page_has_the_same_table() -> None:
     ("refused", "key"),
     [
         (Refused("PodMoved", ""), "uid-1"),
-        (Refused("NodeBusy", ""), "n1"),
+        (Refused("NodeMarked", ""), "n1"),
         (Refused("Forbidden", ""), "shop"),
         (Refused("WebhookFailing", "", key="hook.example"), "hook.example"),
         (Refused("EvictionRefused", "", key="hook.example"), ""),
@@ -56,8 +56,8 @@ def test_a_rule_of_a_newer_version_concerns_the_workload() -> None:
         ("Forbidden", "shop", True),
         ("PodMoved", "uid-1", True),
         ("PodMoved", "uid-2", False),
-        ("NodeBusy", "n1", True),
-        ("NodeBusy", "n2", False),
+        ("NodeMarked", "n1", True),
+        ("NodeMarked", "n2", False),
     ],
 )
 def test_a_granted_eviction_says_nothing_about_other_pods_and_nodes(

@@ -50,7 +50,7 @@ def test_the_last_answer_counts(
     assert judge_standing(found, known, NOW) is standing
 
 
-@pytest.mark.parametrize("rule", ["PodMoved", "NodeBusy", "EvictionRefused"])
+@pytest.mark.parametrize("rule", ["PodMoved", "NodeMarked", "EvictionRefused"])
 def test_what_refused_another_pod_before_a_granted_eviction_counts_no_more(rule: str) -> None:
     """It is still remembered: that pod or node may be refused again."""
     assert judge_standing(history(refusal(2 * HOUR, rule), past=(evicted(HOUR),)), [], NOW) is Standing.PROVEN

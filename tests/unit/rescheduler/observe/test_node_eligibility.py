@@ -9,7 +9,6 @@ from reberth.values.refusal import Refused
 from rescheduler.observe.node_eligibility import (
     find_rivals,
     refuse_destination,
-    refuse_emptying,
     refuse_source,
 )
 from tests.support.builders import as_record
@@ -57,7 +56,7 @@ FULL = [
 @pytest.mark.parametrize(("sign", "node"), LEAVING)
 def test_a_leaving_node_is_neither_source_nor_destination(sign: str, node: Node) -> None:
     expected = Refused("SourceLeaving", f"the source node is leaving ({sign}), and its pods with it")
-    assert refuse_source(node) == refuse_emptying(node) == expected
+    assert refuse_source(node) == expected
     assert refuse_destination(node) == Refused("DestinationLeaving", f"the destination is leaving ({sign})")
 
 
@@ -70,23 +69,16 @@ def test_a_young_node_is_neither_source_nor_destination(sign: str, node: Node) -
 
 
 @pytest.mark.parametrize("annotations", FULL)
-def test_a_protected_node_is_not_emptied_but_pods_may_leave_it(annotations: dict[str, str]) -> None:
+def test_pods_may_leave_a_node_that_autoscalers_keep(annotations: dict[str, str]) -> None:
     node = node_of(annotations=annotations)
-    assert refuse_emptying(node) == Refused("NodeMarked", f"annotation {next(iter(annotations))}")
     assert refuse_source(node) is None
     assert refuse_destination(node) is None
 
 
-def test_a_busy_node_is_not_emptied() -> None:
-    key = "delay-deletion.cluster-autoscaler.kubernetes.io/csi"
-    assert refuse_emptying(node_of(annotations={key: ""})) == Refused("NodeBusy", f"annotation {key}")
-
-
 @pytest.mark.parametrize("where", ["labels", "annotations"])
-def test_a_node_with_removal_disabled_is_no_source_and_is_not_emptied(where: str) -> None:
+def test_a_node_with_removal_disabled_is_no_source(where: str) -> None:
     node = node_of(**{where: {"autoscaling.cast.ai/removal-disabled": "true"}})
     refused = refuse_source(node)
-    assert refused == refuse_emptying(node)
     assert refused == Refused(
         "NodeMarked",
         f"the source node has the {where.removesuffix('s')} autoscaling.cast.ai/removal-disabled",
@@ -100,13 +92,11 @@ def test_a_node_annotation_with_value_false_is_ignored() -> None:
     )
     node = node_of(annotations=marks)
     assert refuse_source(node) is None
-    assert refuse_emptying(node) is None
 
 
 def test_an_ordinary_node_is_source_and_destination() -> None:
     assert refuse_source(node_of()) is None
     assert refuse_destination(node_of()) is None
-    assert refuse_emptying(node_of()) is None
 
 
 def test_another_rescheduler_is_known_by_its_taint() -> None:
