@@ -8,8 +8,8 @@ trust in its certificate, after the credentials were read again; 429 without a c
 import asyncio
 import copy
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from http import HTTPStatus
 from types import TracebackType
@@ -17,18 +17,24 @@ from typing import Any, Self, TypeVar
 
 import aiohttp
 import msgspec
-from aiohttp.http_exceptions import HttpProcessingError
 
 from reberth.client.access import Access, Connection
-from reberth.client.body import LargeBody, ResponseBody
+from reberth.client.answer import (
+    breaking_off,
+    close_unread,
+    limit_of,
+    read_failure,
+    read_lines,
+    read_parts,
+)
+from reberth.client.body import ResponseBody
 from reberth.client.rate_limit import RateLimiter
 from reberth.client.server_clock import ServerClock
 from reberth.cluster.kinds import PODS, Resource
 from reberth.config.settings import AtLeastOne, Positive, Section
-from reberth.protocol import response
 from reberth.protocol.page import PartialPage
 from reberth.protocol.request import APPLY, JSON, MERGE, ApiRequest
-from reberth.protocol.response import LARGEST_OBJECT, LARGEST_PAGE, BadObject, Page, Reader, WatchEvent
+from reberth.protocol.response import BadObject, Page, Reader, WatchEvent
 from reberth.records import Record
 from reberth.runtime import metrics
 from reberth.values import errors
@@ -142,7 +148,7 @@ class Api:
                 answer, following = await following, None
                 page = PartialPage(str(request), self._reader(resource))
                 async with answer:
-                    async for part in self._parts(request, page, answer):
+                    async for part in read_parts(request, page, answer):
                         if page.continues and following is None:
                             request = replace(request, query={**query, "continue": page.continues})
                             following = self._begin(request)
@@ -150,7 +156,7 @@ class Api:
         finally:
             if following:
                 following.cancel()
-                following.add_done_callback(_close_unread)
+                following.add_done_callback(close_unread)
 
     @asynccontextmanager
     async def watch(
@@ -180,7 +186,7 @@ class Api:
         async with self._deadline(request):
             answer = await self._open(request)
         async with answer:
-            yield self._lines(request, self._reader(resource), answer)
+            yield read_lines(request, self._reader(resource), answer)
 
     async def create(self, resource: Resource[T], body: T, *, namespace: str = "") -> T:
         path = resource.path(namespace=namespace)
@@ -317,24 +323,15 @@ class Api:
     def _begin(self, request: ApiRequest) -> asyncio.Task[aiohttp.ClientResponse]:
         return asyncio.create_task(self._retry(request, self._open))
 
-    async def _parts(
-        self, request: ApiRequest, page: PartialPage[T], answer: aiohttp.ClientResponse
-    ) -> AsyncIterator[Page[T]]:
-        with _breaking_off(request):
-            body = ResponseBody(answer)
-            while piece := await body.piece():
-                yield Page(page.feed(piece), page.resource_version, page.continues)
-        yield Page(page.end(), page.resource_version, page.continues)
-
     async def renew_credentials(self) -> None:
         """Read the credentials again, for whoever knows that they have changed."""
         await self._connection.renew(self._connection.renewals)
 
     async def _once(self, request: ApiRequest) -> bytes:
         answer = await self._open(request)
-        with _breaking_off(request):
+        with breaking_off(request):
             async with answer:
-                return await ResponseBody(answer).whole(_limit(request))
+                return await ResponseBody(answer).whole(limit_of(request))
 
     async def _open(self, request: ApiRequest) -> aiohttp.ClientResponse:
         """Give a successful response with its body unread. Credentials and certificates are renewed once."""
@@ -354,7 +351,7 @@ class Api:
         started, sent = time.monotonic(), self.clock.elapsed()
         code = metrics.UNANSWERED
         try:
-            with _breaking_off(request):
+            with breaking_off(request):
                 answer = await self._connection.send(
                     request.method,
                     request.target,
@@ -368,24 +365,8 @@ class Api:
             seconds = metrics.API_REQUEST_DURATION.labels(request.verb, request.subject)
             seconds.observe(time.monotonic() - started)
         if answer.status >= HTTPStatus.MULTIPLE_CHOICES:
-            raise await _failure(request, answer)
+            raise await read_failure(request, answer)
         return answer
-
-    async def _lines(
-        self, request: ApiRequest, reader: Reader[T], answer: aiohttp.ClientResponse
-    ) -> AsyncIterator[WatchEvent[T] | BadObject]:
-        with _breaking_off(request):
-            body, rest, named = ResponseBody(answer), b"", str(request)
-            while piece := await body.piece():  # a call for each line costs more than to read it
-                text, start = rest + piece, 0
-                while end := text.find(b"\n", start) + 1:  # it leaps to the end, `split` walks
-                    yield reader.read_line(named, text[start:end])
-                    start = end
-                rest = text[start:]
-                if len(rest) > LARGEST_OBJECT:
-                    raise errors.Unreadable(named, f"a line of more than {LARGEST_OBJECT} bytes")
-            if rest:
-                raise errors.Unanswered(named, "the watch ended in the middle of a line")
 
     def _reader(self, resource: Resource[T]) -> Reader[T]:
         record = resource.record
@@ -396,37 +377,3 @@ class Api:
 
 def _allow() -> None:
     """Allow every write: the client is not guarded."""
-
-
-def _limit(request: ApiRequest) -> int:
-    """Give how much of an answer is read: the servers of members are not ours, and some never end."""
-    return LARGEST_PAGE if request.verb == "list" else LARGEST_OBJECT
-
-
-def _close_unread(opened: asyncio.Task[aiohttp.ClientResponse]) -> None:
-    if not opened.cancelled() and opened.exception() is None:
-        opened.result().close()
-
-
-async def _failure(request: ApiRequest, answer: aiohttp.ClientResponse) -> ApiError:
-    body = b""
-    with _breaking_off(request), suppress(LargeBody):
-        async with answer:
-            body = await ResponseBody(answer).whole(LARGEST_OBJECT)
-    return response.failure(str(request), answer.status, body, retry_after=answer.headers.get("Retry-After"))
-
-
-@contextmanager
-def _breaking_off(request: ApiRequest) -> Iterator[None]:
-    """Turn the errors of a connection into ours: never sent, or sent and not answered."""
-    try:
-        yield
-    except aiohttp.ClientSSLError as error:
-        raise errors.Untrusted(str(request), f"cannot connect: {error}") from error
-    except aiohttp.ClientConnectorError as error:
-        raise errors.Unreachable(str(request), f"cannot connect: {error}") from error
-    except (aiohttp.ClientError, OSError) as error:
-        text = str(error) or type(error).__name__
-        raise errors.Unanswered(str(request), f"the connection was lost: {text}") from error
-    except (LargeBody, HttpProcessingError) as error:  # or it is not HTTP
-        raise errors.Unreadable(str(request), str(error)) from error
