@@ -3,7 +3,7 @@
 import hashlib
 from typing import NamedTuple
 
-from federation.api.bindings import BINDING_KINDS
+from federation.api.bindings import BINDING_KINDS, BoundResource
 from federation.api.digests import fnv_1a, write_harmless
 from federation.api.labels import LABELS
 from reberth.records import Labels, ObjectMeta
@@ -41,7 +41,7 @@ def is_reserved(namespace: str) -> bool:
     return namespace in _RESERVED or namespace.startswith(_RESERVED_PREFIXES)
 
 
-def is_withheld(template: Key) -> bool:
+def is_withheld(template: Key | BoundResource) -> bool:
     """Tell whether an object is propagated for nobody: it may be a key or token of the cluster or of ours."""
     return template.kind == "Secret" and is_reserved(template.namespace)
 

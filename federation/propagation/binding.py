@@ -61,10 +61,10 @@ def find_misuse(binding: ResourceBinding) -> str:
     Whoever may write bindings of one namespace must not get the objects of another one, or of the cluster,
     sent to a member of his choice.
     """
-    bound = template_of(binding)
+    bound = binding.spec.resource
     if bound.namespace != binding.metadata.namespace:
-        return f"the resource, {bound}, is not in the binding's namespace"
-    return f"{bound} is in a reserved namespace" if is_withheld(bound) else ""
+        return f"the resource, {_key_of(bound)}, is not in the binding's namespace"
+    return f"{_key_of(bound)} is in a reserved namespace" if is_withheld(bound) else ""
 
 
 def is_divided(binding: ResourceBinding) -> bool:
