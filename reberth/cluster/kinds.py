@@ -32,6 +32,7 @@ from reberth.records import (
     PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,
+    PodGroup,
     PriorityClass,
     Record,
     ResourceQuota,
@@ -128,6 +129,7 @@ AUTOSCALER = plain_kind("HorizontalPodAutoscaler", Autoscaler, "autoscaling")
 VERTICAL_AUTOSCALER = plain_kind("VerticalPodAutoscaler", VerticalPodAutoscaler, "autoscaling.k8s.io")
 SCALED_OBJECT = plain_kind("ScaledObject", Autoscaler, "keda.sh")
 ROLLOUT = plain_kind("Rollout", Rollout, "argoproj.io")
+POD_GROUP = plain_kind("PodGroup", PodGroup, "scheduling.k8s.io")
 BUDGET = plain_kind("PodDisruptionBudget", PodDisruptionBudget, "policy")
 PRIORITY_CLASS = plain_kind("PriorityClass", PriorityClass, "scheduling.k8s.io")
 RUNTIME_CLASS = plain_kind("RuntimeClass", RuntimeClass, "node.k8s.io")
@@ -176,6 +178,7 @@ ALL_RESOURCES: tuple[Resource[Any], ...] = (
     Resource(VERTICAL_AUTOSCALER, "verticalpodautoscalers", is_optional=True),
     Resource(SCALED_OBJECT, "scaledobjects", "v1alpha1", is_optional=True),
     Resource(ROLLOUT, "rollouts", "v1alpha1", is_optional=True),
+    Resource(POD_GROUP, "podgroups", "v1beta1", is_optional=True),
     Resource(NODE_CLAIM, "nodeclaims", namespaced=False, is_optional=True),
     Resource(NODE_POOL, "nodepools", namespaced=False, is_optional=True),
     Resource(RUNTIME_CLASS, "runtimeclasses", namespaced=False),

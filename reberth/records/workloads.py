@@ -1,5 +1,7 @@
 """Workload controllers, autoscalers, disruption budgets and quotas."""
 
+from typing import Any
+
 import msgspec
 
 from reberth.records.meta import Condition, LabelSelector, ObjectMeta, Quantities, Record
@@ -81,6 +83,32 @@ class Rollout(Record, frozen=True):
     metadata: ObjectMeta
     spec: RolloutSpec = RolloutSpec()
     status: RolloutStatus = RolloutStatus()
+
+
+class GangPolicy(Record, frozen=True):
+    min_count: int | None = None
+
+
+class GroupPolicy(Record, frozen=True):
+    """How the pods of a group are scheduled; exactly one of these is set."""
+
+    basic: dict[str, Any] | None = None
+    gang: GangPolicy | None = None
+
+
+class GroupConstraints(Record, frozen=True):
+    topology: tuple[dict[str, Any], ...] | None = None
+
+
+class PodGroupSpec(Record, frozen=True):
+    scheduling_policy: GroupPolicy = GroupPolicy()
+    scheduling_constraints: GroupConstraints | None = None
+    disruption_mode: Any = None  # an object with one key, and a text before 1.37
+
+
+class PodGroup(Record, frozen=True):
+    metadata: ObjectMeta
+    spec: PodGroupSpec = PodGroupSpec()
 
 
 class ScaleTarget(Record, frozen=True):

@@ -6,6 +6,7 @@ from reberth.forecast.state.profile import DEFAULT_SCHEDULER
 from reberth.values.refusal import Refused
 from rescheduler.observe.rule_context import RuleContext
 from rescheduler.protections.annotations import is_lifted
+from rescheduler.protections.pod_groups import find_bond
 
 # The priority of Kubernetes' class system-cluster-critical; system-node-critical is above it.
 _SYSTEM_PRIORITY = 2_000_000_000
@@ -107,7 +108,9 @@ def _refuse_signature(template: int, context: RuleContext, rule: str) -> Refused
 def _find_gang(template: int, context: RuleContext) -> str | None:
     pod = context.template(template).pod
     if pod.spec.scheduling_group:
-        return f"schedulingGroup {pod.spec.scheduling_group.pod_group_name}"
+        bond = find_bond(context.template(template), context)
+        if bond:
+            return f"schedulingGroup {pod.spec.scheduling_group.pod_group_name}, {bond}"
     if pod.spec.workload_ref:
         return f"workloadRef {pod.spec.workload_ref.name}"
     for where, pairs in (("label", pod.metadata.labels), ("annotation", pod.metadata.annotations)):

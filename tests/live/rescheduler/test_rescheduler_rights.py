@@ -29,7 +29,7 @@ MIRRORED = {
     "karpenter.sh": "nodeclaims nodepools",
     "node.k8s.io": "runtimeclasses",
     "policy": "poddisruptionbudgets",
-    "scheduling.k8s.io": "priorityclasses",
+    "scheduling.k8s.io": "podgroups priorityclasses",
     "storage.k8s.io": "csidrivers csinodes csistoragecapacities storageclasses volumeattachments",
     "reberth.dev": "nodeplacementscores",
 }
@@ -58,6 +58,7 @@ UNSERVED = (
     "karpenter.sh/nodeclaims",
     "karpenter.sh/nodepools",
     "keda.sh/scaledobjects",
+    "scheduling.k8s.io/podgroups",
 )
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 

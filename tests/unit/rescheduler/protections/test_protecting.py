@@ -95,7 +95,12 @@ ROWS: list[tuple[str, str, list[Object], dict[str, Any]]] = [
     ("Claims", "data-0 is not in the cache", [replica(volumes=CLAIMED)], {}),
     ("Claims", "data-0 has no access modes", [replica(volumes=CLAIMED), claim("data-0")], {}),
     ("ResourceClaims", "resourceClaims: gpu", [replica(resourceClaims=[{"name": "gpu"}])], {}),
-    ("Gang", "schedulingGroup train", [replica(schedulingGroup={"podGroupName": "train"})], {}),
+    (
+        "Gang",
+        "schedulingGroup train, its PodGroup is not in the cache",
+        [replica(schedulingGroup={"podGroupName": "train"})],
+        {},
+    ),
     ("Gang", "workloadRef train", [replica(workloadRef={"name": "train", "podGroup": "a"})], {}),
     (
         "Gang",
