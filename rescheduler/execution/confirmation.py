@@ -53,6 +53,10 @@ class _Revision(Record, frozen=True):
     metadata: ObjectMeta
     data: _RevisionData = _RevisionData()
 
+    @property
+    def template(self) -> dict[str, Any]:
+        return self.data.spec.template
+
 
 def _whole(kind: Kind[Any, Any], plural: str) -> Resource[_WholeOwner]:
     return Resource(plain_kind(kind.name, _WholeOwner, kind.group), plural)
