@@ -2,6 +2,7 @@
 
 `python -m federation schedule` shows where the bindings in a file would be scheduled, and why.
 `python -m federation plan` shows what the federation would do with a hub, and why not more.
+`python -m federation forgive` lets a workload return to clusters in which it failed.
 `python -m federation run` runs the controllers that propagate workloads to the member clusters.
 `python -m federation webhook` serves the admission webhook of the hub.
 """
@@ -11,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from federation import process
-from federation.commands import plan, webhook
+from federation.commands import forgive, plan, webhook
 from federation.objects.hub_file import HubFile
 from federation.scheduling import Fleet, decide
 from federation.scheduling.output import write_json, write_table
@@ -67,6 +68,9 @@ def _parser() -> argparse.ArgumentParser:
     planned = commands.add_parser("plan", help=plan.DESCRIPTION, description=plan.DESCRIPTION)
     plan.add_arguments(planned)
     planned.set_defaults(run=_plan)
+    forgiven = commands.add_parser("forgive", help=forgive.DESCRIPTION, description=forgive.DESCRIPTION)
+    forgive.add_arguments(forgiven)
+    forgiven.set_defaults(run=_forgive)
     text = "serve the admission webhook of the hub: defaults and validation"
     served = commands.add_parser("webhook", help=text, description=text)
     webhook.add_arguments(served)
@@ -80,6 +84,11 @@ def _parser() -> argparse.ArgumentParser:
 
 def _plan(arguments: argparse.Namespace) -> int:
     print(plan.answer(arguments))
+    return 0
+
+
+def _forgive(arguments: argparse.Namespace) -> int:
+    print(forgive.answer(arguments))
     return 0
 
 

@@ -17,6 +17,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from pathlib import Path
 from typing import Any
 
+from federation.controllers.failover.application_failover import ApplicationFailoverController
 from federation.controllers.failover.graceful import GracefulController
 from federation.controllers.failover.tainting import TaintingController
 from federation.controllers.membership.discovery import DiscoveryController
@@ -207,6 +208,12 @@ class Federation:
             ),
             (switches.tainting, lambda: TaintingController(hub, causes, settings.tainting)),
             (switches.graceful, lambda: GracefulController(hub, index, causes, settings.graceful)),
+            (
+                switches.application_failover and switches.scheduler,
+                lambda: ApplicationFailoverController(
+                    hub, index, scheduler.placing, settings.application_failover
+                ),
+            ),
         ]
         return [make() for is_on, make in makers if is_on]
 

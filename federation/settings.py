@@ -1,5 +1,6 @@
 """Settings of `python -m federation run`: each controller can be disabled, and has its own section."""
 
+from federation.controllers.failover.application_failover import ApplicationFailoverSettings
 from federation.controllers.failover.graceful import GracefulSettings
 from federation.controllers.failover.tainting import TaintingSettings
 from federation.controllers.membership.discovery import DiscoverySettings
@@ -56,6 +57,7 @@ class Switches(Section, frozen=True):
     failback: bool = True
     tainting: bool = True
     graceful: bool = True
+    application_failover: bool = True
 
 
 class FederationSettings(Section, frozen=True):
@@ -83,3 +85,4 @@ class FederationSettings(Section, frozen=True):
     failback: FailbackSettings = FailbackSettings()
     tainting: TaintingSettings = TaintingSettings()
     graceful: GracefulSettings = GracefulSettings()
+    application_failover: ApplicationFailoverSettings = ApplicationFailoverSettings()

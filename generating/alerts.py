@@ -251,6 +251,21 @@ ALERTS = (
         "The Events EvictWorkloadFromClusterSucceed name them. Check the pods in the new clusters.",
     ),
     Alert(
+        "ReberthFailoverStorm",
+        f"max {by()} (reberth_federation_application_failover_storm) > 0",
+        "0m",
+        "So many workloads fail at once that none of them moves to another cluster",
+        "Look for what they share: a registry, an image, a configuration, the network.",
+    ),
+    Alert(
+        "ReberthFailoverHeld",
+        f"max {by('reason')} (reberth_federation_application_failover_workloads"
+        '{reason=~"NoSubstitute|Blocked|GivenUp"}) > 0',
+        "10m",
+        "{{ $value }} workloads fail and do not move: {{ $labels.reason }}",
+        "The condition Failover of their bindings says why, and until when.",
+    ),
+    Alert(
         "ReberthOneMemberTwice",
         f'max {by()} (reberth_federation_clusters{{state="sameMember"}}) > 0',
         "0m",

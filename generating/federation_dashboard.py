@@ -5,6 +5,7 @@ from generating.promql import write_increase, write_quantile, write_total
 
 _ALL = "reberth_federation_"
 _OF = "reberth_federation_rebalance_"
+_FAILOVER = "reberth_federation_application_failover_"
 
 FAILOVER = Row(
     "Clusters and failover",
@@ -67,6 +68,55 @@ FAILOVER = Row(
             "timeseries",
             "Time since a member answered a probe. What it said before may not be true any more.",
             (Query(f"max by (member) ({_ALL}member_word_age_seconds)", "{{member}}"),),
+            unit="s",
+        ),
+    ),
+)
+
+APPLICATIONS = Row(
+    "Application failover",
+    (
+        Panel(
+            "Failing",
+            "stat",
+            "Workloads with application failover that fail in a cluster, without those that are given up.",
+            (Query(write_total(f"{_FAILOVER}failing")),),
+            width=4,
+            height=5,
+            steps=(("green", None), ("orange", 1.0)),
+        ),
+        Panel(
+            "Storm",
+            "stat",
+            "1 while so many workloads fail at once that none of them moves.",
+            (Query(f"max({_FAILOVER}storm)"),),
+            width=4,
+            height=5,
+            steps=(("green", None), ("red", 1.0)),
+        ),
+        Panel(
+            "What becomes of them",
+            "stat",
+            "Workloads with application failover by the reason of their condition Failover.",
+            (Query(write_total(f"{_FAILOVER}workloads", "reason"), "{{reason}}"),),
+            width=16,
+            height=5,
+        ),
+        Panel(
+            "Failovers",
+            "timeseries",
+            "Begun, withdrawn because the old copy was well again, or given up.",
+            (Query(write_increase("outcome", f"{_ALL}application_failovers_total"), "{{outcome}}"),),
+            stacked=True,
+        ),
+        Panel(
+            "Time until a workload leaves",
+            "timeseries",
+            "For how long it had failed in a cluster when it began to leave it.",
+            (
+                Query(write_quantile(0.5, f"{_FAILOVER}failing_seconds"), "p50", "perhaps"),
+                Query(write_quantile(0.95, f"{_FAILOVER}failing_seconds"), "p95", "perhaps"),
+            ),
             unit="s",
         ),
     ),
@@ -162,6 +212,6 @@ FEDERATION_DASHBOARD = Dashboard(
     "reberth-federation",
     "The clusters and what happens when they fail; rebalancing of replicas between them: what triggered it,"
     " its results, and what it waits for.",
-    (FAILOVER, REBALANCING),
+    (FAILOVER, APPLICATIONS, REBALANCING),
     f"{_OF}waiting_workloads",
 )

@@ -60,7 +60,6 @@ def _find_foreign_resource(binding: Object) -> Iterator[str]:
 
 
 _IDLE_IN_POLICIES = (
-    APPLICATION,
     ("spec", "placement", "workloadAffinity"),
     ("spec", "dependentOverrides"),
     ("spec", "schedulePriority"),
@@ -82,10 +81,11 @@ def _in_policies(policy: Object) -> Iterator[str]:
 
 
 def _in_preservation(policy: Object) -> Iterator[str]:
-    where = ("spec", "failover", "cluster", "statePreservation")
-    for path, rule in entries(mapping(policy, *where), "rules"):
-        if read_path(str(rule.get("jsonPath", ""))) is None:
-            yield _kept(f"{'.'.join(where)}.rules[{path[-1]}].jsonPath")
+    for part in ("application", "cluster"):
+        where = ("spec", "failover", part, "statePreservation")
+        for path, rule in entries(mapping(policy, *where), "rules"):
+            if read_path(str(rule.get("jsonPath", ""))) is None:
+                yield _kept(f"{'.'.join(where)}.rules[{path[-1]}].jsonPath")
 
 
 def _has_static_weights(placement: Object) -> bool:

@@ -70,6 +70,8 @@ class GracefulEvictionTask(Record, frozen=True):
     creation_timestamp: str | None = None
     preserved_label_state: Labels | None = None
     clusters_before_failover: tuple[str, ...] | None = None
+    affinity_name: str = ""
+    """The cluster group that was in use."""
 
 
 class Handover(Record, frozen=True):

@@ -102,6 +102,8 @@ def read_rules(settings: FederationSettings) -> PlanRules:
         brake_fraction=members.brake.lost_fraction,
         brake_longest=members.brake.longest,
         let_go_after=members.let_go_after,
+        give_up=settings.application_failover.rules(),
+        storm=settings.application_failover.storm_rules(),
     )
 
 

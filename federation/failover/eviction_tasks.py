@@ -11,12 +11,15 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from federation.api import GracefulEvictionTask, PurgeMode, ResourceBinding, TargetCluster
+from federation.api import GracefulEvictionTask, OnGraceEnd, PurgeMode, ResourceBinding, TargetCluster
+from federation.api.eviction_blocks import read_application_failover
+from federation.failover.eviction_history import APPLICATION_FAILURE
 from federation.failover.state_preservation import read_state
 from federation.objects.any_json import number
 from federation.objects.conditions import find_condition, put_condition
 from federation.objects.health import HEALTHY
 from federation.objects.template import Object
+from federation.rebalancing.replicas import count_available
 from reberth.records import Condition
 from reberth.values.text_limits import cut
 from reberth.values.timestamp import parse_time, write_time
@@ -73,7 +76,7 @@ def make_task(
     if target is None or is_evicted(binding, cluster):
         return None
     failover = binding.spec.failover.cluster if binding.spec.failover else None
-    state = read_state(binding, cluster)
+    state = read_state(binding, cluster, failover.state_preservation if failover else None)
     return GracefulEvictionTask(
         cluster,
         purge_mode=(failover.purge_mode if failover else None) or PurgeMode.GRACEFULLY,
@@ -102,22 +105,20 @@ def review_tasks(
     is_replaced = _is_replaced(binding, ready)
     kept, ended, withdrawn = [], [], []
     for task in _tasks(binding):
-        grace = _grace(task, patience, ready)
+        grace = _grace(task, patience, ready, binding)
         if _is_withdrawn(task, binding, calm, ready):
             withdrawn.append(task)
         elif _is_over(task, targets, grace, now=now, is_replaced=is_replaced):
             ended.append(task)
         else:
             kept.append(_start(task, targets, now))
+    dues = (_find_due(task, targets, _grace(task, patience, ready, binding)) for task in kept)
     return Assessment(
         tuple(kept),
         tuple(ended),
         tuple(withdrawn),
         _return(targets, withdrawn),
-        min(
-            (due for task in kept if (due := _find_due(task, targets, _grace(task, patience, ready)))),
-            default=None,
-        ),
+        min(filter(None, dues), default=None),
         tuple(each.from_cluster for each in kept if _holds_back(each, binding, ready)),
         is_replaced,
     )
@@ -146,7 +147,7 @@ def write_assessment(binding: ResourceBinding, found: Assessment) -> Object | No
 def change_failover_condition(binding: ResourceBinding, found: Assessment, *, now: float) -> Object | None:
     """Return the merge patch of the condition that says why no new copy is made; None if nothing changes."""
     known = find_condition(binding.status.conditions, FAILOVER)
-    if not found.lost and (known is None or known.status == "True"):
+    if not found.lost and (known is None or known.reason != MEMBER_LOST):
         return None
     members = ", ".join(found.lost)
     wanted = (
@@ -260,11 +261,28 @@ def _find_due(
     return None if _is_target(task, targets) else parse_time(task.creation_timestamp) + grace
 
 
-def _grace(task: GracefulEvictionTask, patience: Patience, ready: Collection[str]) -> float | None:
-    """Return how long the old copy stays; None is for as long as its member does not answer."""
+def _grace(
+    task: GracefulEvictionTask, patience: Patience, ready: Collection[str], binding: ResourceBinding
+) -> float | None:
+    """Return how long the old copy stays; None while its member does not answer, or while it is better."""
     if _is_fenced(task, ready):
         return patience.fence
+    if _keeps_better(task, binding):
+        return None
     return patience.timeout if task.grace_period_seconds is None else task.grace_period_seconds
+
+
+def _keeps_better(task: GracefulEvictionTask, binding: ResourceBinding) -> bool:
+    """Tell whether a copy that fails has more available than the new ones, and the policy keeps it."""
+    said = read_application_failover(binding)
+    if task.reason != APPLICATION_FAILURE or said is None or said.on_grace_end is OnGraceEnd.PURGE:
+        return False
+    targets = {each.name for each in binding.spec.clusters or ()}
+    before = set(task.clusters_before_failover or ())
+    copies = {each.cluster_name: each for each in binding.status.aggregated_status or ()}
+    old = copies.get(task.from_cluster)
+    new = sum(count_available(copies[name]) for name in targets - before if name in copies)
+    return old is not None and count_available(old) > new
 
 
 def _is_fenced(task: GracefulEvictionTask, ready: Collection[str]) -> bool:

@@ -44,6 +44,9 @@ class HealthClock(NamedTuple):
     is_settled: bool = False
     failing: str | None = None
     unknown: str | None = None
+    well: str | None = None
+    """Since when it has not been failing any more; None if it never failed."""
+    is_rolling_out: bool = False
 
 
 def read_health_clock(conditions: tuple[Condition, ...] | None) -> HealthClock:
@@ -54,6 +57,8 @@ def read_health_clock(conditions: tuple[Condition, ...] | None) -> HealthClock:
         settled is not None and settled.status == "True",
         failing.last_transition_time if failing and failing.status == "True" else None,
         failing.last_transition_time if failing and failing.status == "Unknown" else None,
+        failing.last_transition_time if failing and failing.status == "False" else None,
+        failing is not None and failing.reason == ROLLING_OUT,
     )
 
 
@@ -97,3 +102,31 @@ def _find_earlier_start(had: Condition | None, now: float) -> str | None:
     except TimeError:
         return None
     return found[1] if was_well_for < MOMENT else None
+
+
+class ClockReader:
+    """Reads the times of clocks that other processes may have written, on machines with clocks of their own.
+
+    A time in the future counts as the moment at which it was first seen. A time from before this process
+    began is judged later, by how far clocks may differ.
+    """
+
+    def __init__(self, *, began: float, skew: float) -> None:
+        self._began = began
+        self._skew = skew
+        self._first_seen: dict[tuple[str, str], float] = {}
+
+    def read(self, owner: str, time: str, *, now: float) -> float:
+        """Return when it was; the `owner` of the time keeps two of the same text apart."""
+        try:
+            at = parse_time(time)
+        except TimeError:
+            at = now + 1
+        if at > now:
+            return self._first_seen.setdefault((owner, time), now)
+        at = min(at, self._first_seen.get((owner, time), at))
+        return at + self._skew if at < self._began else at
+
+    def forget(self, owner: str) -> None:
+        for each in [each for each in self._first_seen if each[0] == owner]:
+            del self._first_seen[each]

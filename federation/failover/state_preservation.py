@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from federation.api import PurgeMode, ResourceBinding
+from federation.api import PurgeMode, ResourceBinding, StatePreservation
 from federation.api.paths import follow, read_path
 from federation.objects.resources import HeldWork
 from reberth.records import Labels
@@ -19,10 +19,8 @@ PRESERVED = "reberth.dev/preserved-state"
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
-def read_state(binding: ResourceBinding, cluster: str) -> Labels:
+def read_state(binding: ResourceBinding, cluster: str, said: StatePreservation | None) -> Labels:
     """Read the values that the policy names; those that are missing or not valid as a label are left out."""
-    failover = binding.spec.failover.cluster if binding.spec.failover else None
-    said = failover.state_preservation if failover else None
     status = _read_status(binding, cluster)
     found: Labels = {}
     for rule in (said.rules if said else None) or ():
@@ -31,6 +29,10 @@ def read_state(binding: ResourceBinding, cluster: str) -> Labels:
         if value is not None and _LABEL_VALUE.fullmatch(value):
             found[rule.alias_label_name] = value
     return found
+
+
+def has_status(binding: ResourceBinding, cluster: str) -> bool:
+    return _read_status(binding, cluster) is not None
 
 
 def labels_for_copy(binding: ResourceBinding, cluster: str, work: HeldWork | None) -> Labels:

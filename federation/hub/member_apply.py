@@ -63,13 +63,20 @@ async def apply_to_member(
 
 
 async def delete_from_member(
-    session: Session, resource: Resource[ResourceTemplate], found: ResourceTemplate
+    session: Session,
+    resource: Resource[ResourceTemplate],
+    found: ResourceTemplate,
+    *,
+    to_the_end: bool = False,
 ) -> None:
+    """Delete an object; `to_the_end` keeps it until all that it owns is gone: its last pod has ended then."""
     meta = found.metadata
     if meta.deletion_timestamp is not None:
         return
     try:
-        await session.api.remove_object(resource, meta.name, uid=meta.uid, namespace=meta.namespace)
+        await session.api.remove_object(
+            resource, meta.name, uid=meta.uid, namespace=meta.namespace, to_the_end=to_the_end
+        )
     except errors.NotFound:
         return
 

@@ -77,11 +77,22 @@ class ObjectApi(Api):
         return self._reader(resource).read(str(request), await self._write(request))
 
     async def remove_object(
-        self, resource: Resource[Any], name: str, *, uid: str, namespace: str = "", version: str | None = None
+        self,
+        resource: Resource[Any],
+        name: str,
+        *,
+        uid: str,
+        namespace: str = "",
+        version: str | None = None,
+        to_the_end: bool = False,
     ) -> None:
-        """Delete the object with this uid, and this version if given; dependents go in the background."""
+        """Delete the object with this uid, and this version if given.
+
+        Dependents go in the background, or before it: `to_the_end` keeps the object until they are gone.
+        """
         preconditions = {"uid": uid} | ({"resourceVersion": version} if version else {})
-        options = {"preconditions": preconditions, "propagationPolicy": "Background"}
+        policy = "Foreground" if to_the_end else "Background"
+        options = {"preconditions": preconditions, "propagationPolicy": policy}
         path = resource.path(name, namespace=namespace)
         await self._write(ApiRequest("delete", resource.name, path, body=msgspec.json.encode(options)))
 

@@ -25,6 +25,7 @@ class Action(StrEnum):
     WITHDRAW_EVICTION = "WithdrawEviction"
     REBALANCE = "Rebalance"
     FAIL_BACK = "FailBack"
+    FAIL_OVER = "FailOver"
     HAND_OVER = "HandOver"
     LET_GO = "LetGo"
     RETURN = "Return"
@@ -38,6 +39,7 @@ class WaitsFor(StrEnum):
     HANDOVER = "Handover"
     EVICTION = "Eviction"
     MEMBER = "Member"
+    FAILOVER = "Failover"
     STABILIZATION = "Stabilization"
     TURN = "Turn"
 

@@ -6,6 +6,7 @@ from federation.api import DEFAULT_SCHEDULER, ResourceBinding
 from federation.failover.eviction_tasks import concerns
 from federation.objects.names import Key
 from federation.planning.evictions import assess_evictions, find_release, list_concerned, list_evictions
+from federation.planning.failover.stage import fail_over, list_failover_waits
 from federation.planning.hub_objects import HubObjects, HubSnapshot
 from federation.planning.moving_stages import (
     decide_binding_failback,
@@ -37,6 +38,7 @@ STAGES: Mapping[str, Stage] = {
     "handovers": end_handovers,
     "rebalancer": rebalance,
     "failback": fail_back,
+    "application_failover": fail_over,
 }
 _NOT_OURS = "NotScheduled"
 _DELETED = "its template does not exist any more"
@@ -152,6 +154,7 @@ def _list_waits(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> Ite
                 text = _WILL_DELETE.format(name=name)
                 yield PlannedWait(WaitsFor.EVICTION, text, write_time(release))
         yield from _wait_for_handover(rehearsal, binding)
+        yield from list_failover_waits(rehearsal, key, binding)
         if wants_failback(binding):
             yield from _wait_for_failback(rehearsal, key, binding)
 

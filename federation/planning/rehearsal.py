@@ -13,7 +13,9 @@ from msgspec.structs import replace
 
 from federation.api import ResourceBinding, TargetCluster
 from federation.failover.eviction_causes import EvictionCauses
+from federation.failover.eviction_history import GiveUpRules
 from federation.failover.eviction_tasks import Patience
+from federation.failover.storm_brake import StormRules
 from federation.objects.names import Key
 from federation.planning.binding_scheduler import BindingScheduler, SchedulingRules
 from federation.planning.hub_objects import HubObjects
@@ -38,6 +40,8 @@ class PlanRules(NamedTuple):
     brake_fraction: float = 1.0
     brake_longest: float = 0.0
     let_go_after: float = 600.0
+    give_up: GiveUpRules = GiveUpRules()
+    storm: StormRules = StormRules()
 
 
 class Rehearsal:

@@ -54,16 +54,16 @@ def _is_dead(binding: ResourceBinding, copy: AggregatedStatus) -> bool:
     if not copy.applied:
         return True
     is_counted = binding.spec.resource.kind in _COUNTED
-    return _available(copy) == 0 if is_counted else copy.health == _UNHEALTHY
+    return count_available(copy) == 0 if is_counted else copy.health == _UNHEALTHY
 
 
 def _is_well(binding: ResourceBinding, copy: AggregatedStatus | None, replicas: int) -> bool:
     if copy is None or not copy.applied or copy.health != _HEALTHY:
         return False
-    return binding.spec.resource.kind not in _COUNTED or _available(copy) >= replicas
+    return binding.spec.resource.kind not in _COUNTED or count_available(copy) >= replicas
 
 
-def _available(copy: AggregatedStatus) -> int:
+def count_available(copy: AggregatedStatus) -> int:
     """Read availableReplicas; a copy that has not reported yet has none."""
     try:
         return msgspec.json.decode(copy.status, type=_Counts).available_replicas if bytes(copy.status) else 0

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
 
-from federation.api import Cluster
+from federation.api import WORK_API_VERSION, Cluster, PurgeMode
 from federation.hub.call_priority import Urgency
 from federation.hub.hub import Hub, refer_to
 from federation.hub.member_apply import apply_to_member, delete_from_member, read_from_member, refuse_role
@@ -19,7 +19,13 @@ from federation.hub.telemetry.step_events import COPY_APPLIED, tell_step
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.objects import resources
 from federation.objects.contests import Contests
-from federation.objects.names import EXECUTION_FINALIZER, Key, cluster_of_works, namespace_of_works
+from federation.objects.names import (
+    EXECUTION_FINALIZER,
+    Key,
+    binding_of,
+    cluster_of_works,
+    namespace_of_works,
+)
 from federation.objects.resources import HeldWork
 from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.aggregation import is_applied
@@ -239,7 +245,8 @@ class ExecutionController:
             return None if is_left else self._settings.look_whether_gone_every
         refusals, is_one_left = [], False
         for manifest in () if work.spec.preserve_resources_on_deletion else list_manifests(work):
-            is_gone, refusal = await self._delete_copy(key, session, manifest)
+            to_the_end = self._waits_for_pods(work, cluster)
+            is_gone, refusal = await self._delete_copy(key, session, manifest, to_the_end=to_the_end)
             is_one_left = is_one_left or not is_gone
             refusals += [refusal] if refusal else []
         if is_one_left and not (is_left and self._is_given_up(work)):
@@ -256,8 +263,15 @@ class ExecutionController:
         deleted_at = parse_time(work.metadata.deletion_timestamp or "")
         return self._hub.clock() >= deleted_at + self._settings.leave_copies_after
 
+    def _waits_for_pods(self, work: HeldWork, cluster: str) -> bool:
+        """Tell whether the next copy waits for the end of the last pod of this one: it is purged directly."""
+        key = binding_of(work.metadata, WORK_API_VERSION)
+        binding = self._hub.find_binding(key) if key else None
+        tasks = binding.spec.graceful_eviction_tasks or () if binding else ()
+        return any(each.from_cluster == cluster and each.purge_mode is PurgeMode.DIRECTLY for each in tasks)
+
     async def _delete_copy(
-        self, key: Key, session: Session, manifest: Object | None
+        self, key: Key, session: Session, manifest: Object | None, *, to_the_end: bool
     ) -> tuple[bool, str | None]:
         """Delete one copy if it is ours; return whether it is gone, and why the member refuses."""
         target = key_of_manifest(manifest) if manifest else None
@@ -268,7 +282,7 @@ class ExecutionController:
             found = await read_from_member(session, resource, target)
             if found is None or not is_managed(found.metadata) or work_of(found.metadata) != key[2:]:
                 return True, None
-            await delete_from_member(session, resource, found)
+            await delete_from_member(session, resource, found, to_the_end=to_the_end)
         except _REFUSALS as error:
             return False, f"{target}: {explain_rejection(error, target)}"
         return False, None

@@ -119,6 +119,11 @@ class SchedulerController:
         """Return the clusters, less the room that is reserved for others. Raises ObjectError."""
         return self._scheduler.see_fleet(key, binding, now=self._hub.clock())
 
+    @property
+    def placing(self) -> BindingScheduler:
+        """The scheduler whose decisions are carried out, and that knows what room they take."""
+        return self._scheduler
+
     def fork(self) -> BindingScheduler:
         """Return a scheduler for decisions that are not carried out."""
         return self._scheduler.fork()

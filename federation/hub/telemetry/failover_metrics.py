@@ -4,12 +4,13 @@ from contextlib import suppress
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from federation.failover.eviction_history import APPLICATION_FAILURE
 from federation.failover.eviction_tasks import LEAVING, UNTOLERATED
 from federation.membership.cluster_status import STATES
 from reberth.runtime.metrics import REGISTRY
 
 OTHER_CAUSE = "Other"
-CAUSES = (UNTOLERATED, LEAVING, OTHER_CAUSE)
+CAUSES = (UNTOLERATED, LEAVING, APPLICATION_FAILURE, OTHER_CAUSE)
 REPLACED, TIMED_OUT, ENDED_BY_HAND, WITHDRAWN = "replaced", "timedOut", "byHand", "withdrawn"
 
 EVICTIONS = Counter(

@@ -73,8 +73,9 @@ class StoredMember:
         return made
 
     async def remove_object(
-        self, resource: Resource[Any], name: str, *, uid: str, namespace: str = ""
+        self, resource: Resource[Any], name: str, *, uid: str, namespace: str = "", to_the_end: bool = False
     ) -> None:
+        assert not to_the_end, "no test here lets a copy wait for the end of its pods"
         found = await self.get(resource, name, namespace=namespace)
         assert uid == found.metadata.uid
         self._version += 1

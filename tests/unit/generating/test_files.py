@@ -12,6 +12,7 @@ import yaml
 
 from extender.server import metrics as of_extender
 from federation.hub import metrics as of_federation
+from federation.hub.telemetry import application_metrics as of_applications
 from federation.hub.telemetry import failover_metrics as of_failover
 from federation.hub.telemetry import rebalance_metrics as of_rebalancing
 from generating.__main__ import main
@@ -32,7 +33,15 @@ POLICY = ROOT / "manifests" / "rescheduler" / "21-policy.yaml"
 _METRIC = re.compile(r"\b((?:reberth|process)_[a-z_]+)(?:\{([^}]*)\})?")
 _OF_PROMETHEUS = {"instance", "le", "cluster", "namespace"}
 _AGGREGATION = re.compile(r"\b(sum|min|max|avg|count|group|topk|bottomk|quantile)\b(?: by \(([^)]*)\))?")
-MODULES = (of_library, of_extender, of_rescheduler, of_federation, of_rebalancing, of_failover)
+MODULES = (
+    of_library,
+    of_extender,
+    of_rescheduler,
+    of_federation,
+    of_rebalancing,
+    of_failover,
+    of_applications,
+)
 DASHBOARDS = (RESCHEDULER_DASHBOARD, FEDERATION_DASHBOARD)
 EXPRESSIONS = {
     **{

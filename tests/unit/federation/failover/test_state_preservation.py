@@ -34,6 +34,11 @@ def bound(failover: dict[str, Any], status: Any = STATUS, **more: Any) -> Resour
     return msgspec.json.decode(msgspec.json.encode(wire), type=ResourceBinding)
 
 
+def read(one: ResourceBinding, name: str = "m1") -> Any:
+    cluster = one.spec.failover.cluster if one.spec.failover else None
+    return read_state(one, name, cluster.state_preservation if cluster else None)
+
+
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
@@ -54,7 +59,7 @@ def bound(failover: dict[str, Any], status: Any = STATUS, **more: Any) -> Resour
     ],
 )
 def test_a_value_is_read_where_its_path_leads(path: str, expected: str | None) -> None:
-    assert read_state(bound(rules(a=path)), "m1").get("a") == expected
+    assert read(bound(rules(a=path))).get("a") == expected
 
 
 def test_a_json_path_to_many_values_is_unsupported() -> None:
@@ -66,10 +71,10 @@ def test_a_json_path_to_many_values_is_unsupported() -> None:
 
 
 def test_where_nothing_is_known_or_wanted_nothing_is_taken() -> None:
-    assert read_state(bound({}), "m1") == {}
-    assert read_state(bound({"cluster": {}}), "m1") == {}
-    assert read_state(bound(rules(a="{.replicas}"), status=None), "m1") == {}
-    assert read_state(bound(rules(a="{.replicas}")), "m2") == {}
+    assert read(bound({})) == {}
+    assert read(bound({"cluster": {}})) == {}
+    assert read(bound(rules(a="{.replicas}"), status=None)) == {}
+    assert read(bound(rules(a="{.replicas}")), "m2") == {}
 
 
 def test_a_task_records_the_preserved_state_and_the_clusters_before_failover() -> None:

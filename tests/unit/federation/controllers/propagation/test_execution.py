@@ -13,13 +13,15 @@ from federation.controllers.propagation.execution import ExecutionController, Ex
 from federation.hub.sessions import Sessions
 from federation.objects import resources
 from federation.objects.cache import NotifyingCache
+from federation.objects.names import tie_to_binding
 from federation.objects.resources import HeldWork
 from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.work_sync import change_work_status
 from reberth.cluster.kinds import Resource
+from reberth.records import ObjectMeta
 from reberth.values.errors import ApiError, Forbidden, NotFound
 from tests.support.federation.fake_hub import FakeHub
-from tests.support.federation.objects import NOW, as_template, bare_cluster, work
+from tests.support.federation.objects import NOW, as_template, bare_cluster, claimed_binding, work
 
 pytestmark = pytest.mark.looptime
 ROLES, _, _, ROLE_BINDINGS = resources.RBAC_KINDS
@@ -33,6 +35,7 @@ class FakeMember:
         self.cache = NotifyingCache(self._notify, version=(1, 36))
         self.refuses: dict[str, ApiError] = {}
         self.undoes: set[str] = set()
+        self.deleted_to_the_end: dict[str, bool] = {}
         self.applied: list[str] = []
         self.listener: Any = None
         self.version = 100
@@ -57,8 +60,11 @@ class FakeMember:
             asyncio.get_running_loop().call_soon(self._put, resource, body, namespace)
         return made
 
-    async def remove_object(self, resource: Resource[Any], name: str, *, uid: str, namespace: str) -> None:
+    async def remove_object(
+        self, resource: Resource[Any], name: str, *, uid: str, namespace: str, to_the_end: bool = False
+    ) -> None:
         assert uid
+        self.deleted_to_the_end[name] = to_the_end
         if name in self.refuses:
             raise self.refuses[name]
         found = self.find(resource, namespace, name)
@@ -80,7 +86,7 @@ class FakeMember:
 
 class ExecutionHub(FakeHub):
     def __init__(self) -> None:
-        super().__init__(resources.WORKS, resources.CLUSTERS)
+        super().__init__(resources.WORKS, resources.CLUSTERS, resources.BINDINGS)
         self.member = FakeMember()
         sessions = SimpleNamespace(
             get=lambda _: self.member, is_usable=lambda _: True, listen=self._listen, problems={}
@@ -287,3 +293,22 @@ async def test_a_role_of_a_member_is_granted_only_if_it_was_propagated_or_comes_
     status, message = hub.conditions["Applied"]
     assert status == str(is_granted)
     assert is_granted or "propagate the role too" in message
+
+
+@pytest.mark.parametrize(("mode", "to_the_end"), [("Directly", True), ("Gracefully", False)])
+async def test_a_copy_that_the_next_one_waits_for_is_deleted_to_the_end_of_its_pods(
+    mode: str, *, to_the_end: bool
+) -> None:
+    hub = ExecutionHub()
+    hub.put(
+        resources.BINDINGS, claimed_binding(gracefulEvictionTasks=[{"fromCluster": "m1", "purgeMode": mode}])
+    )
+    labels, annotations = tie_to_binding("ResourceBinding", ObjectMeta("web-deployment", "default"))
+    tied = work_of("a")
+    meta = msgspec.structs.replace(tied.metadata, annotations=annotations, labels=labels)
+    hub.put(resources.WORKS, msgspec.structs.replace(tied, metadata=meta))
+    await hub.run(1)
+    gone = msgspec.structs.replace(hub.work.metadata, deletion_timestamp="2027-01-15T08:00:00Z")
+    hub.put(resources.WORKS, msgspec.structs.replace(hub.work, metadata=gone))
+    await hub.run(3)
+    assert hub.member.deleted_to_the_end == {"a": to_the_end}

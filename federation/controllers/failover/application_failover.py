@@ -1,0 +1,283 @@
+"""Moves workloads away from clusters in which they fail: application failover, at a rate, and not in a storm.
+
+Watches bindings, Works for the health of copies, and Clusters. Writes eviction tasks together with the new
+clusters and the eviction history of bindings, in one patch, and the condition Failover. Asks
+planning/failover for substitutes.
+"""
+
+import asyncio
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from federation.api import WORK_API_VERSION, Cluster, ResourceBinding
+from federation.api.eviction_blocks import read_application_failover
+from federation.failover.application_failover import (
+    CopyReport,
+    CopyVerdict,
+    FailoverReason,
+    FailoverVerdict,
+)
+from federation.failover.application_tasks import list_recovered, write_begin, write_history, write_return
+from federation.failover.eviction_history import GiveUpRules, prune_history
+from federation.failover.failover_condition import change_condition
+from federation.failover.health_clock import MOMENT, ClockReader
+from federation.failover.storm_brake import StormBrake, StormRules
+from federation.failover.toleration import EvictionPace
+from federation.hub.hub import Hub, refer_to
+from federation.hub.telemetry import application_metrics as metrics
+from federation.hub.work_index import WorkIndex
+from federation.hub.workqueue import QueueSettings, WorkQueue
+from federation.membership.cluster_status import is_member_ready
+from federation.objects import resources
+from federation.objects.health import HEALTHY
+from federation.objects.names import Key, binding_of
+from federation.planning.binding_scheduler import BindingScheduler
+from federation.planning.failover.stage import STORM
+from federation.planning.failover.substitutes import (
+    Substitute,
+    find_substitute,
+    judge_binding,
+    report_copies,
+)
+from federation.propagation.binding import is_divided, template_of
+from federation.propagation.schedule_result import is_scheduled_by_us, priority_rank
+from reberth.client.events import NORMAL, WARNING
+from reberth.cluster.kinds import Resource
+from reberth.records import ObjectMeta
+from reberth.values.duration import Duration
+
+_ACTION = "Evicting"
+_BEGUN, _HELD = "EvictWorkloadFromCluster", "EvictWorkloadFromClusterFailed"
+_WITHDRAWN, _GIVEN_UP = "EvictWorkloadFromClusterWithdrawn", "ApplicationFailoverGivenUp"
+_TOLD = {FailoverReason.NO_SUBSTITUTE: _HELD, FailoverReason.GIVEN_UP: _GIVEN_UP, FailoverReason.STORM: _HELD}
+_SOON = 1.0
+"""Seconds after the begin of an eviction at which its condition is written: the new copies come first."""
+
+
+class ApplicationFailoverSettings(QueueSettings, frozen=True):
+    """A single worker evicts one workload after the other, the highest priority first."""
+
+    workers: Annotated[int, Meta(ge=1, le=1)] = 1
+    evictions_per_second: Annotated[float, Meta(gt=0)] = 5.0
+    give_up_after: Annotated[int, Meta(ge=1, le=64)] = 2
+    """After so many moves in a row that brought nothing a workload stays."""
+    within: Duration = Duration(48 * 3600)
+    give_up_for: Duration = Duration(24 * 3600)
+    storm_fraction: Annotated[float, Meta(gt=0, le=1)] = 0.55
+    """If more than this fraction of all workloads fail at once, and at least ten, none moves."""
+    clock_skew: Duration = Duration(1)
+    """How far the clocks of two processes may differ."""
+
+    def rules(self) -> GiveUpRules:
+        return GiveUpRules(self.give_up_after, self.within, self.give_up_for)
+
+    def storm_rules(self) -> StormRules:
+        return StormRules(self.storm_fraction)
+
+
+class ApplicationFailoverController:
+    def __init__(
+        self,
+        hub: Hub,
+        index: WorkIndex,
+        scheduler: BindingScheduler,
+        settings: ApplicationFailoverSettings,
+    ) -> None:
+        self._hub = hub
+        self._index = index
+        self._scheduler = scheduler
+        self._rules = settings.rules()
+        self._pace = EvictionPace(settings.evictions_per_second)
+        self._storm = StormBrake(settings.storm_rules())
+        self._clocks = ClockReader(began=hub.clock(), skew=settings.clock_skew)
+        self._shapes: dict[str, object] = {}
+        self._reasons = metrics.ReasonCounts()
+        self._queue = WorkQueue(
+            "applicationFailover",
+            self._reconcile,
+            settings,
+            rank=lambda key: priority_rank(self._hub.find_binding(key)),
+        )
+
+    def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+        if resource in resources.ALL_BINDINGS:
+            self._add(resources.key_of(resource, record))
+        elif resource is resources.WORKS and (key := binding_of(record.metadata, WORK_API_VERSION)):
+            binding = self._hub.find_binding(key)
+            if binding is not None and read_application_failover(binding):
+                self._add(key)
+        elif resource is resources.CLUSTERS:
+            self._on_cluster(record)
+
+    def _add(self, key: Key) -> None:
+        """Count at once what fails: a storm must be known before the first of its workloads has its turn."""
+        self._judge(key, self._hub.find_binding(key))
+        self._queue.add(key)
+
+    async def run(self) -> None:
+        await self._queue.run()
+
+    def _on_cluster(self, cluster: Cluster) -> None:
+        """The readiness of a member matters to all that is there, and its room to all that waits for some."""
+        name = cluster.metadata.name
+        there = self._hub.find(resources.CLUSTERS, "", name)
+        shape = None if there is None else (there.metadata.uid, is_member_ready(there))
+        if self._shapes.get(name) != shape:
+            self._shapes[name] = shape
+            for key in self._reasons.list_keys():
+                self._queue.add(key)
+        else:
+            self._queue_all(FailoverReason.NO_SUBSTITUTE, FailoverReason.BLOCKED)
+
+    def _queue_all(self, *reasons: FailoverReason) -> None:
+        for key in self._reasons.having(*reasons):
+            self._queue.add(key)
+
+    async def _reconcile(self, key: Key) -> float | None:
+        """Begin what is due, at the rate; return the seconds until the next look."""
+        binding = self._hub.find_binding(key)
+        verdict = self._judge(key, binding)
+        if binding is None or verdict is None:
+            await self._forget(key, binding)
+            return None
+        if await self._return(key, binding):
+            return _SOON
+        found = self._find_substitute(key, binding, verdict)
+        if isinstance(found, Substitute):
+            await asyncio.sleep(self._pace.reserve(asyncio.get_running_loop().time()))
+            return await self._begin(key)
+        await self._tell(key, binding, found)
+        return self._wait_for(key, binding, found)
+
+    def _judge(self, key: Key, binding: ResourceBinding | None) -> FailoverVerdict | None:
+        if binding is None:
+            self._observe(key, None)
+            return None
+        verdict = judge_binding(
+            binding,
+            self._report(key, binding),
+            self._rules,
+            now=self._hub.clock(),
+            read_time=lambda time: self._read_time(key, time),
+        )
+        self._observe(key, verdict)
+        return verdict
+
+    def _observe(self, key: Key, verdict: FailoverVerdict | None) -> None:
+        """Count what fails; when a storm is over, all that it has held may go on."""
+        was_on = self._storm.is_on
+        self._storm.observe(key, None if verdict is None else verdict.failing)
+        metrics.FAILING.set(self._storm.failing)
+        metrics.STORM.set(self._storm.is_on)
+        if was_on and not self._storm.is_on:
+            self._queue_all(FailoverReason.STORM)
+
+    def _report(self, key: Key, binding: ResourceBinding) -> dict[str, CopyReport]:
+        return report_copies(binding, self._index.of(key), self._find_cluster)
+
+    def _find_substitute(
+        self, key: Key, binding: ResourceBinding, verdict: FailoverVerdict
+    ) -> Substitute | FailoverVerdict:
+        """Return where it can go, or what holds it."""
+        if not verdict.due:
+            return verdict
+        if self._storm.holds({each.cluster for each in verdict.due}):
+            return verdict._replace(reason=FailoverReason.STORM, message=STORM)
+        found = find_substitute(key, binding, verdict.due, self._scheduler, now=self._hub.clock())
+        if isinstance(found, Substitute):
+            return found
+        looks = [each for each in (verdict.look_at, found.look_at) if each is not None]
+        return verdict._replace(reason=found.reason, message=found.message, look_at=min(looks, default=None))
+
+    async def _begin(self, key: Key) -> float | None:
+        """Judge again, after the turn has come, and carry it out in one write."""
+        binding = self._hub.find_binding(key)
+        verdict = self._judge(key, binding)
+        if binding is None or verdict is None:
+            return _SOON
+        found = self._find_substitute(key, binding, verdict)
+        if not isinstance(found, Substitute):
+            return 0.0
+        now = self._hub.clock()
+        change = self._scheduler.change(found.evicted, found.decision)
+        if change is None:
+            return _SOON
+        with self._scheduler.reserving(key, found.evicted, found.decision, now=now):
+            patch = write_begin(found.evicted, found.due, self._rules, change, now=now)
+            await self._hub.patch(resources.binding_resource(key.kind), binding, patch)
+        for each in found.due:
+            self._tell_begin(key, binding, each, now)
+        return _SOON
+
+    async def _return(self, key: Key, binding: ResourceBinding) -> bool:
+        """Return to old copies that are well again before the new ones are."""
+        now = self._hub.clock()
+        recovered = list_recovered(
+            binding, self._report(key, binding), now=now, read_time=lambda time: self._read_time(key, time)
+        )
+        if not recovered:
+            return False
+        patch = write_return(binding, recovered, is_divided=is_divided(binding), now=now)
+        await self._hub.patch(resources.binding_resource(key.kind), binding, patch)
+        for task in recovered:
+            metrics.FAILOVERS.labels(metrics.WITHDRAWN).inc()
+            note = f"The copy in cluster {task.from_cluster} is healthy again; the eviction is withdrawn."
+            self._record(key, binding, _WITHDRAWN, note)
+        return True
+
+    async def _forget(self, key: Key, binding: ResourceBinding | None) -> None:
+        self._reasons.forget(key)
+        self._clocks.forget(str(key))
+        if binding is not None and is_scheduled_by_us(binding):
+            await self._prune(key, binding)
+
+    async def _prune(self, key: Key, binding: ResourceBinding) -> ResourceBinding:
+        """Forget evictions that count for nothing any more."""
+        clusters = {each.metadata.name for each in self._hub.cache.of(resources.CLUSTERS.kind).rows()}
+        history = prune_history(binding, clusters, self._rules, now=self._hub.clock())
+        if len(history) == len(binding.spec.active_eviction_history or ()):
+            return binding
+        change = write_history(binding, history)
+        return await self._hub.patch(resources.binding_resource(key.kind), binding, change)
+
+    async def _tell(self, key: Key, binding: ResourceBinding, verdict: FailoverVerdict) -> None:
+        is_new = self._reasons.note(key, verdict.reason)
+        written = await self._prune(key, binding)
+        change = change_condition(written, verdict.reason, verdict.message, now=self._hub.clock())
+        if change is None:
+            return
+        await self._hub.patch(resources.binding_resource(key.kind), written, change, subresource="status")
+        if is_new and verdict.reason in _TOLD:
+            self._record(key, binding, _TOLD[verdict.reason], verdict.message, kind=WARNING)
+            if verdict.reason is FailoverReason.GIVEN_UP:
+                metrics.FAILOVERS.labels(metrics.GIVEN_UP).inc()
+
+    def _wait_for(self, key: Key, binding: ResourceBinding, verdict: FailoverVerdict) -> float | None:
+        """Look when something is due; and at old copies that are well, when that has lasted."""
+        now = self._hub.clock()
+        waits = [] if verdict.look_at is None else [max(0.0, verdict.look_at - now)]
+        leaving = {each.from_cluster for each in binding.spec.graceful_eviction_tasks or ()}
+        copies = self._report(key, binding) if leaving else {}
+        if any(copies[name].health == HEALTHY for name in leaving & copies.keys()):
+            waits.append(MOMENT)
+        return min(waits, default=None)
+
+    def _tell_begin(self, key: Key, binding: ResourceBinding, due: CopyVerdict, now: float) -> None:
+        metrics.FAILOVERS.labels(metrics.BEGUN).inc()
+        if due.since is not None:
+            metrics.TIME_FAILING.observe(max(0.0, now - due.since))
+        self._record(key, binding, _BEGUN, f"The workload fails in cluster {due.cluster} and leaves it.")
+
+    def _record(
+        self, key: Key, binding: ResourceBinding, reason: str, note: str, *, kind: str = NORMAL
+    ) -> None:
+        template = refer_to(template_of(binding), ObjectMeta(uid=binding.spec.resource.uid))
+        for regarding in (refer_to(key, binding.metadata), template):
+            self._hub.recorder.record(regarding, reason=reason, note=note, action=_ACTION, kind=kind)
+
+    def _read_time(self, key: Key, time: str) -> float:
+        return self._clocks.read(str(key), time, now=self._hub.clock())
+
+    def _find_cluster(self, name: str) -> Cluster | None:
+        return self._hub.find(resources.CLUSTERS, "", name)

@@ -1,0 +1,1 @@
+"""PLAN a move away from a cluster in which a workload fails."""

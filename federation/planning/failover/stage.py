@@ -1,0 +1,118 @@
+"""The stage of application failover: workloads leave clusters in which they fail, or return to them."""
+
+from collections.abc import Iterator
+
+from federation.api import ResourceBinding
+from federation.failover.application_failover import FailoverReason, FailoverVerdict
+from federation.failover.application_tasks import list_recovered, write_begin, write_return
+from federation.failover.storm_brake import StormBrake
+from federation.objects.names import Key
+from federation.planning.failover.substitutes import (
+    Substitute,
+    find_substitute,
+    judge_binding,
+    report_copies,
+)
+from federation.planning.plan import Action, PlannedWait, WaitsFor
+from federation.planning.rehearsal import Rehearsal, list_clusters
+from federation.propagation.binding import is_divided
+from federation.scheduling import name_of
+from reberth.values.timestamp import TimeError, parse_time, write_time
+
+STORM = "Most workloads with application failover fail at once: moving them would help none of them."
+_NAME = "application_failover"
+_QUIET = {FailoverReason.CALM, FailoverReason.EVICTING}
+
+
+def fail_over(rehearsal: Rehearsal) -> bool:
+    """Begin the failovers that are due, all at once, and withdraw those whose old copies are well."""
+    is_changed, brake = False, _observe_all(rehearsal)
+    for key, binding in rehearsal.hub.list_bindings():
+        with rehearsal.contained(name_of(binding)):
+            is_changed = _fail_over(rehearsal, key, binding, brake) or is_changed
+    return is_changed
+
+
+def list_failover_waits(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> Iterator[PlannedWait]:
+    """Yield what a failover of a workload waits for; nothing if it is calm."""
+    if _NAME not in rehearsal.rules.controllers:
+        return
+    verdict = _judge(rehearsal, key, binding)
+    if verdict is None or verdict.reason in _QUIET:
+        return
+    found = _decide(rehearsal, key, binding, verdict, _observe_all(rehearsal))
+    if isinstance(found, FailoverVerdict):
+        until = None if found.look_at is None else write_time(found.look_at)
+        yield PlannedWait(WaitsFor.FAILOVER, f"{found.reason}: {found.message}", until)
+
+
+def _fail_over(rehearsal: Rehearsal, key: Key, binding: ResourceBinding, brake: StormBrake) -> bool:
+    verdict = _judge(rehearsal, key, binding)
+    if verdict is None:
+        return False
+    if _return(rehearsal, key, binding):
+        return True
+    found = _decide(rehearsal, key, binding, verdict, brake)
+    if not isinstance(found, Substitute):
+        return False
+    hub, now, scheduler = rehearsal.hub, rehearsal.now, rehearsal.scheduler
+    change = scheduler.change(found.evicted, found.decision)
+    if change is None:
+        return False
+    scheduler.reserve(key, found.evicted, found.decision, now=now)
+    patch = write_begin(found.evicted, found.due, rehearsal.rules.give_up, change, now=now)
+    written = hub.patch_binding(key, patch)
+    for each in found.due:
+        rehearsal.tell_move(Action.FAIL_OVER, binding, written, f"it fails in {each.cluster}")
+    return True
+
+
+def _return(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> bool:
+    hub, now = rehearsal.hub, rehearsal.now
+    copies = report_copies(binding, hub.works_of(key), hub.find_cluster)
+    recovered = list_recovered(binding, copies, now=now, read_time=lambda time: _read(time, now))
+    if not recovered:
+        return False
+    patch = write_return(binding, recovered, is_divided=is_divided(binding), now=now)
+    written = hub.patch_binding(key, patch)
+    names = ", ".join(task.from_cluster for task in recovered)
+    reason = f"{names}: the old copy is healthy again"
+    rehearsal.tell(Action.WITHDRAW_EVICTION, name_of(binding), reason, to=list_clusters(written))
+    return True
+
+
+def _decide(
+    rehearsal: Rehearsal, key: Key, binding: ResourceBinding, verdict: FailoverVerdict, brake: StormBrake
+) -> Substitute | FailoverVerdict:
+    if not verdict.due:
+        return verdict
+    if brake.holds({each.cluster for each in verdict.due}):
+        return verdict._replace(reason=FailoverReason.STORM, message=STORM)
+    found = find_substitute(key, binding, verdict.due, rehearsal.scheduler, now=rehearsal.now)
+    if isinstance(found, Substitute):
+        return found
+    return verdict._replace(reason=found.reason, message=found.message, look_at=found.look_at)
+
+
+def _judge(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> FailoverVerdict | None:
+    hub, now = rehearsal.hub, rehearsal.now
+    copies = report_copies(binding, hub.works_of(key), hub.find_cluster)
+    rules = rehearsal.rules.give_up
+    return judge_binding(binding, copies, rules, now=now, read_time=lambda time: _read(time, now))
+
+
+def _observe_all(rehearsal: Rehearsal) -> StormBrake:
+    brake = StormBrake(rehearsal.rules.storm)
+    for key, binding in rehearsal.hub.list_bindings():
+        with rehearsal.contained(name_of(binding)):
+            verdict = _judge(rehearsal, key, binding)
+            brake.observe(key, verdict.failing if verdict else None)
+    return brake
+
+
+def _read(time: str, now: float) -> float:
+    """Read the time of a clock; one in the future counts as now."""
+    try:
+        return min(parse_time(time), now)
+    except TimeError:
+        return now

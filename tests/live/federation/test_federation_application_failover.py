@@ -1,0 +1,219 @@
+"""Workloads that fail in a member leave it for another one: the stories of application failover."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from reberth.values.timestamp import parse_time
+from tests.live.support.evictions import is_gone, remove, targets, tasks, told, works
+from tests.live.support.failing_members import NAMES, Partitioned, counting, partitioned, until
+from tests.live.support.hub_and_members import deployment, eventually, policy
+from tests.live.support.hub_paths import BINDINGS, DEPLOYMENTS, POLICIES
+from tests.support.builders import Object
+
+pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
+LIFE = "localcluster.reberth.dev/life"
+PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+NODES, PODS = "/api/v1/nodes", "/api/v1/namespaces/default/pods"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Partitioned]:
+    folder = tmp_path_factory.mktemp("federation")
+    async with partitioned("application-failover", folder, living=NAMES) as place:
+        await place.run()
+        yield place
+
+
+def failing_over(*members: str, seconds: int = 2, **more: Any) -> Object:
+    """The first members that have room, one at a time: each is a group of its own."""
+    groups = [{"affinityName": name, "clusterNames": [name]} for name in members]
+    scheduling = {
+        "replicaSchedulingType": "Divided",
+        "replicaDivisionPreference": "Aggregated",
+    }
+    application = {"decisionConditions": {"tolerationSeconds": seconds}, **more}
+    return {
+        "placement": {"clusterAffinities": groups, "replicaScheduling": scheduling},
+        "failover": {"application": application},
+    }
+
+
+async def apply(place: Partitioned, name: str, spec: Object, *, life: str = "", **template: Any) -> None:
+    made = deployment(name, 2)
+    pod = made["spec"]["template"]
+    pod["spec"] |= template
+    if life:
+        pod["metadata"]["annotations"] = {LIFE: life}
+    await place.hub.create(DEPLOYMENTS, made)
+    await place.hub.create(POLICIES, {**(one := policy(name)), "spec": {**one["spec"], **spec}})
+
+
+async def binding_that(place: Partitioned, name: str, holds: Any, *, within: float = 30) -> Any:
+    return await eventually(place.hub, f"{BINDINGS}/{name}-deployment", holds, within=within)
+
+
+def held(reason: str) -> Any:
+    def holds(one: Any) -> bool:
+        conditions = (one or {}).get("status", {}).get("conditions", ())
+        return any((each["type"], each["reason"]) == ("Failover", reason) for each in conditions)
+
+    return holds
+
+
+async def ready_in(place: Partitioned, member: str, name: str, count: int = 2) -> None:
+    await eventually(
+        place.members[member],
+        f"{DEPLOYMENTS}/{name}",
+        lambda one: (one or {}).get("status", {}).get("readyReplicas", 0) == count,
+    )
+
+
+async def crowd(place: Partitioned, member: str) -> None:
+    """Business peaks: pods of a high priority take the whole node of a member."""
+    high = deployment("peak", 8)
+    high["spec"]["template"]["spec"] |= {"priorityClassName": "high"}
+    (container,) = high["spec"]["template"]["spec"]["containers"]
+    container["resources"] = {"requests": {"cpu": "1"}}
+    await place.members[member].create(DEPLOYMENTS, high)
+
+
+async def test_a_workload_that_is_preempted_for_long_moves_to_a_cluster_with_room(place: Partitioned) -> None:
+    for client in place.members.values():
+        await client.create(PRIORITIES, {"metadata": {"name": "high"}, "value": 1000})
+    await apply(place, "low", failing_over(*NAMES))
+    await ready_in(place, "member1", "low")
+    async with counting(place.place, "low", NAMES) as census:
+        await until(lambda: census.count == 2, "it is not ready")
+        await crowd(place, "member1")
+        found = await binding_that(place, "low", lambda one: targets(one) == ["member2"])
+        (task,) = tasks(found)
+        (entry,) = found["spec"]["activeEvictionHistory"]
+        assert (task["reason"], task["fromCluster"]) == ("ApplicationFailure", "member1")
+        assert (entry["clusterName"], entry["reason"]) == ("member1", "ApplicationFailure")
+        since = {each["clusterName"]: each for each in found["status"]["aggregatedStatus"]}["member1"]
+        assert since["settled"] is True
+        assert parse_time(entry["creationTimestamp"]) - parse_time(since["unhealthySince"]) >= 2
+        census.begin()
+        await ready_in(place, "member2", "low")
+        await binding_that(place, "low", lambda one: not tasks(one))
+        await eventually(place.members["member1"], f"{DEPLOYMENTS}/low", is_gone)
+        assert census.lowest is not None
+        assert census.count == 2
+    await told(place, "EvictWorkloadFromCluster", "member1")
+    await told(place, "EvictWorkloadFromClusterSucceed", "member1")
+    await binding_that(place, "low", held("Calm"))
+    await place.members["member1"].delete(f"{DEPLOYMENTS}/peak")
+    await remove(place, "low")
+
+
+async def test_a_workload_whose_spot_nodes_go_away_moves_on(place: Partitioned) -> None:
+    await apply(place, "spot", failing_over(*NAMES))
+    await ready_in(place, "member1", "spot")
+    member = place.members["member1"]
+    (node,) = (await member.get(NODES))["items"]
+    await member.patch(f"{NODES}/{node['metadata']['name']}", {"spec": {"unschedulable": True}})
+    for pod in (await member.get(PODS))["items"]:
+        await member.delete(f"{PODS}/{pod['metadata']['name']}")
+    await ready_in(place, "member2", "spot")
+    await binding_that(place, "spot", lambda one: targets(one) == ["member2"] and not tasks(one))
+    await member.patch(f"{NODES}/{node['metadata']['name']}", {"spec": {"unschedulable": None}})
+    await remove(place, "spot")
+
+
+async def test_an_image_that_is_bad_everywhere_moves_twice_and_is_given_up(place: Partitioned) -> None:
+    spec = failing_over("member1", "member2", seconds=1, blockPredecessorSeconds=1, gracePeriodSeconds=2)
+    await apply(place, "bad", spec, life="never-ready")
+    found = await binding_that(place, "bad", held("GivenUp"))
+    history = {
+        each["clusterName"]: each.get("fruitless", 0) for each in found["spec"]["activeEvictionHistory"]
+    }
+    assert history == {"member1": 0, "member2": 1}
+    assert targets(found) == ["member1"]
+    await told(place, "ApplicationFailoverGivenUp", "2 moves in a row")
+    await asyncio.sleep(4)
+    assert targets(await place.hub.get(f"{BINDINGS}/bad-deployment")) == ["member1"]
+    await remove(place, "bad")
+
+
+async def test_purged_directly_there_are_never_two_copies(place: Partitioned) -> None:
+    """The next copy is made when the last pod of the old one has ended, at most two seconds later."""
+    await apply(place, "alone", failing_over(*NAMES, purgeMode="Directly"))
+    await ready_in(place, "member1", "alone")
+    seen: list[tuple[int, int]] = []
+
+    async def watch() -> None:
+        while True:
+            counts = [await count_pods(place, name, "alone") for name in ("member1", "member2")]
+            seen.append((counts[0], counts[1]))
+            await asyncio.sleep(0.02)
+
+    watching = asyncio.create_task(watch())
+    await break_down(place, "member1", "alone")
+    await ready_in(place, "member2", "alone")
+    watching.cancel()
+    assert not any(old and new for old, new in seen)
+    await remove(place, "alone")
+
+
+async def test_with_never_the_old_copy_stays_until_a_person_ends_the_task(place: Partitioned) -> None:
+    await apply(place, "kept", failing_over(*NAMES, purgeMode="Never"))
+    await ready_in(place, "member1", "kept")
+    await break_down(place, "member1", "kept")
+    await ready_in(place, "member2", "kept")
+    await asyncio.sleep(3)
+    found = await place.hub.get(f"{BINDINGS}/kept-deployment")
+    (task,) = tasks(found)
+    assert task["suppressDeletion"] is True
+    assert await place.members["member1"].get(f"{DEPLOYMENTS}/kept")
+    await place.hub.patch(f"{BINDINGS}/kept-deployment", {"spec": {"gracefulEvictionTasks": None}})
+    await eventually(place.members["member1"], f"{DEPLOYMENTS}/kept", is_gone)
+    await remove(place, "kept")
+
+
+async def test_state_travels_to_the_next_copy_as_labels(place: Partitioned) -> None:
+    rules = {"rules": [{"aliasLabelName": "shop.example/wanted", "jsonPath": "{.replicas}"}]}
+    await apply(place, "state", failing_over(*NAMES, purgeMode="Directly", statePreservation=rules))
+    await ready_in(place, "member1", "state")
+    await break_down(place, "member1", "state")
+    await ready_in(place, "member2", "state")
+    copy = await place.members["member2"].get(f"{DEPLOYMENTS}/state")
+    assert copy["metadata"]["labels"]["shop.example/wanted"] == "2"
+    await remove(place, "state")
+
+
+async def test_killed_again_and_again_it_moves_once_and_keeps_its_clock(place: Partitioned) -> None:
+    await apply(place, "killed", failing_over(*NAMES, seconds=12))
+    await ready_in(place, "member1", "killed")
+    await break_down(place, "member1", "killed")
+    found = await binding_that(place, "killed", held("Tolerating"))
+    since = found["status"]["aggregatedStatus"][0]["unhealthySince"]
+    for _ in range(3):
+        await asyncio.sleep(1)
+        await place.crash()
+    found = await binding_that(place, "killed", lambda one: targets(one) == ["member2"])
+    (task,) = tasks(found)
+    begun = parse_time(task["creationTimestamp"]) - parse_time(since)
+    assert 12 <= begun <= 16
+    await ready_in(place, "member2", "killed")
+    await binding_that(place, "killed", lambda one: not tasks(one))
+    assert (await place.hub.get(works("member2")))["items"]
+    await remove(place, "killed")
+
+
+async def break_down(place: Partitioned, member: str, name: str) -> None:
+    """Let the pods of one member fail for good, as with a configuration that is wrong there alone."""
+    found = await place.members[member].get(f"{PODS}?labelSelector=app%3D{name}")
+    node = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}}
+    for pod in found["items"]:
+        path = f"{PODS}/{pod['metadata']['name']}"
+        await place.members[member].patch(path, {"metadata": {"annotations": {LIFE: "never-ready"}}})
+        await place.members[member].patch(f"{path}/status", node)
+
+
+async def count_pods(place: Partitioned, member: str, name: str) -> int:
+    found = await place.members[member].get(f"{PODS}?labelSelector=app%3D{name}")
+    return len(found["items"])

@@ -1,0 +1,87 @@
+"""A plan says which workloads leave a cluster because they fail there, and why others stay."""
+
+from typing import Any
+
+import msgspec
+
+from federation.failover.application_failover import FailoverReason
+from federation.objects.resources import HeldWork
+from tests.support.federation.clusters import AGGREGATED
+from tests.support.federation.copies import copy
+from tests.support.federation.planned import ago, member, ours, plan_of, steps_of, waits_of
+from tests.support.federation.rebalancers import at as in_seconds
+
+FAILOVER = {"application": {"decisionConditions": {"tolerationSeconds": 60}}}
+SPACIOUS = [member("m1"), member("m2")]
+
+
+def failing(name: str, cluster: str, since: float, status: str = "True") -> HeldWork:
+    """The Work of a copy that has been failing for so many seconds."""
+    made: Any = msgspec.json.decode(msgspec.json.encode(copy(cluster, 3 if status == "False" else 0)))
+    made["metadata"]["name"] = f"{name}-{cluster}"
+    made["metadata"]["annotations"]["resourcebinding.karmada.io/name"] = f"{name}-deployment"
+    condition = {"type": "Failing", "status": status, "lastTransitionTime": ago(since), "reason": "R"}
+    made["status"]["conditions"] = [condition]
+    return msgspec.json.decode(msgspec.json.encode(made), type=HeldWork)
+
+
+def at_home(name: str, **more: Any) -> Any:
+    return ours(name, 3, AGGREGATED, at={"m1": 3}, applied=AGGREGATED, failover=FAILOVER, **more)
+
+
+def test_a_workload_that_is_due_leaves() -> None:
+    plan = plan_of(SPACIOUS, [at_home("web")], works=[failing("web", "m1", 61)])
+    assert steps_of(plan) == [("FailOver", "web-deployment", {"m2": 3})]
+    assert "it fails in m1" in plan.steps[0].reason
+    assert waits_of(plan, "web") == [("Eviction", in_seconds(600))]
+
+
+def test_one_that_is_tolerated_waits() -> None:
+    plan = plan_of(SPACIOUS, [at_home("web")], works=[failing("web", "m1", 20)])
+    assert plan.steps == ()
+    assert waits_of(plan, "web") == [("Failover", in_seconds(40))]
+
+
+def test_what_holds_one_that_is_due_is_said() -> None:
+    plan = plan_of([member("m1"), member("m2", 1)], [at_home("web")], works=[failing("web", "m1", 99)])
+    assert plan.steps == ()
+    (wait,) = plan.bindings["default/web-deployment"].waits
+    assert wait.message.startswith(f"{FailoverReason.NO_SUBSTITUTE}: It fails in m1")
+
+
+def test_in_a_storm_nothing_moves() -> None:
+    names = [f"w{number:02}" for number in range(12)]
+    works = [failing(name, f"m{number % 2 + 1}", 99) for number, name in enumerate(names)]
+    bindings = [
+        ours(name, 3, AGGREGATED, at={f"m{number % 2 + 1}": 3}, applied=AGGREGATED, failover=FAILOVER)
+        for number, name in enumerate(names)
+    ]
+    plan = plan_of(SPACIOUS, bindings, works=works)
+    assert plan.steps == ()
+    assert all(each.waits[0].message.startswith("Storm") for each in plan.bindings.values())
+
+
+def test_it_returns_to_an_old_copy_that_is_well() -> None:
+    task = {
+        "fromCluster": "m1",
+        "purgeMode": "Gracefully",
+        "producer": "resource-binding-application-failover-controller",
+        "reason": "ApplicationFailure",
+        "replicas": 3,
+        "creationTimestamp": ago(60),
+        "clustersBeforeFailover": ["m1"],
+    }
+    history = [{"clusterName": "m1", "creationTimestamp": ago(60), "reason": "ApplicationFailure"}]
+    moved = ours(
+        "web",
+        3,
+        AGGREGATED,
+        at={"m2": 3},
+        applied=AGGREGATED,
+        failover=FAILOVER,
+        gracefulEvictionTasks=[task],
+        activeEvictionHistory=history,
+    )
+    works = [failing("web", "m1", 30, "False"), failing("web", "m2", 30)]
+    plan = plan_of(SPACIOUS, [moved], works=works)
+    assert steps_of(plan) == [("WithdrawEviction", "web-deployment", {"m1": 3})]
