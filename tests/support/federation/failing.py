@@ -21,6 +21,7 @@ from federation.objects.conditions import find_condition, put_condition
 from federation.objects.names import Key
 from federation.objects.resources import HeldWork
 from federation.propagation.works import write_work
+from reberth.cluster.kinds import Resource
 from reberth.records import Condition
 from tests.support.federation.clusters import DYNAMIC, cluster
 from tests.support.federation.fake_hub import FakeHub
@@ -85,7 +86,8 @@ class FailingHub(FakeHub):
             self.hub, self._index, EvictionCauses(self.hub.clock), GracefulSettings()
         )
         self.controllers = [scheduler, graceful, failover]
-        for resource in (resources.BINDINGS, resources.CLUSTERS, resources.WORKS):
+        known: tuple[Resource[Any], ...] = (resources.BINDINGS, resources.CLUSTERS, resources.WORKS)
+        for resource in known:
             for record in self.cache.of(resource.kind).rows():
                 self._notify(resource.kind, record)
 
