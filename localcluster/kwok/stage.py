@@ -48,3 +48,11 @@ def annotation(name: str) -> dict[str, str]:
 
 def present(key: str) -> dict[str, Any]:
     return {"key": key, "operator": "Exists"}
+
+
+def faithful_pod(
+    name: str, selector: list[Any], status: str | None, delay: int | dict[str, Any]
+) -> dict[str, Any]:
+    """A stage of a pod with a faithful life; a number is a delay in milliseconds."""
+    after = {"durationMilliseconds": delay} if isinstance(delay, int) else delay
+    return stage(f"faithful-{name}", "Pod", selector, status=status, delay=after)

@@ -3,7 +3,8 @@
 What is listed here differs for a reason; everything else has to be equal.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -31,14 +32,36 @@ pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 ACKNOWLEDGED = "observedGeneration"
 """A kubelet acknowledges a deletion with a write of its own, kwok with its next one: the terminal phase."""
 EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction"}
+NODE = "node-00000"
+QUICK = {"restarts-every": "1s", "runs-for": "300ms"}
+
+
+async def evict(client: Client, name: str) -> None:
+    await client.wait(f"{PODS}/{name}", lambda found: found["status"]["phase"] == "Running")
+    await client.create(f"{PODS}/{name}/eviction", {**EVICTION, "metadata": {"name": name}})
+
+
+@dataclass(frozen=True)
+class Case:
+    life: str
+    marks: dict[str, str] = field(default_factory=dict)
+    spec: dict[str, Any] = field(default_factory=dict)
+    container: dict[str, Any] = field(default_factory=dict)
+    happening: Callable[[Client, str], Awaitable[None]] | None = None
+
+
+INIT = [{"name": "init", "image": "registry.example/init:1"}]
 CASES = {
-    "c04-never-ready": ("faithful-never-ready", {}),
-    "c01-crash-exit1": ("faithful-crash-loop", {"restarts-every": "1s", "runs-for": "300ms"}),
-    "c02-v2-oom-main": ("faithful-oom-killed", {"restarts-every": "1s", "runs-for": "300ms"}),
-    "c03-outofcpu": ("faithful-rejected", {}),
-    "c06-pressure-hog": ("faithful-evicted", {}),
-    "c05-evict-polite": ("faithful", {}),
-    "c05-evict-stubborn": ("faithful-stubborn", {}),
+    "c04-never-ready": Case("faithful-never-ready"),
+    "c01-crash-exit1": Case("faithful-crash-loop", QUICK),
+    "c01-init-crash": Case("faithful-init-crash-loop", QUICK, {"initContainers": INIT}),
+    "c02-v2-oom-main": Case("faithful-oom-killed", QUICK),
+    "c03-outofcpu": Case("faithful-rejected"),
+    "c04-liveness": Case("faithful-liveness-killed", QUICK),
+    "c05-evict-polite": Case("faithful", happening=evict),
+    "c05-evict-stubborn": Case("faithful-stubborn", happening=evict),
+    "c06-pressure-hog": Case("faithful-evicted"),
+    "c09-http-404": Case("faithful-image-pull-error", QUICK, container={"image": "127.0.0.1:5000/none:1"}),
 }
 
 
@@ -48,17 +71,16 @@ async def cluster() -> AsyncIterator[Cluster]:
         yield cluster
 
 
-@pytest.mark.parametrize("case", CASES)
-async def test_a_faithful_life_is_the_recorded_one(cluster: Cluster, case: str) -> None:
-    life, more = CASES[case]
-    expected = merge_repeats(read_recordings()[case], but_for=ACKNOWLEDGED)
+@pytest.mark.parametrize("name", CASES)
+async def test_a_faithful_life_is_the_recorded_one(cluster: Cluster, name: str) -> None:
+    case, expected = CASES[name], merge_repeats(read_recordings()[name], but_for=ACKNOWLEDGED)
     async with cluster.client() as client, recording(cluster, ["pods"]) as recorder:
-        await play(client, case, life, more, evict=expected[-1]["deleted"])
-        await client.wait(PODS, lambda _: len(played(recorder, case)) >= len(expected))
-        found = played(recorder, case)
+        await play(client, name, case)
+        await client.wait(PODS, lambda _: len(played(recorder, name)) >= len(expected))
+        found = played(recorder, name)
         if not expected[-1]["deleted"]:
-            await client.delete(f"{PODS}/{case}", {"gracePeriodSeconds": 0})
-        await client.wait(PODS, is_gone(case))
+            await client.delete(f"{PODS}/{name}", {"gracePeriodSeconds": 0})
+        await client.wait(PODS, is_gone(name))
     assert {
         number: differences
         for number, (recorded, mine) in enumerate(zip(expected, found, strict=False))
@@ -70,11 +92,12 @@ def played(recorder: Recorder, name: str) -> list[State]:
     return merge_repeats(describe_changes(recorder.states_of(name)), but_for=ACKNOWLEDGED)
 
 
-async def play(client: Client, name: str, life: str, more: dict[str, str], *, evict: bool) -> None:
-    marks = {f"{PREFIX}{key}": value for key, value in {"life": life, **more}.items()}
-    body: dict[str, Any] = pod(name, node="node-00000", annotations=marks, terminationGracePeriodSeconds=5)
+async def play(client: Client, name: str, case: Case) -> None:
+    marks = {f"{PREFIX}{key}": value for key, value in {"life": case.life, **case.marks}.items()}
+    body: dict[str, Any] = pod(
+        name, node=NODE, annotations=marks, terminationGracePeriodSeconds=5, **case.spec
+    )
+    body["spec"]["containers"][0] |= {"name": "main", **case.container}
     await client.create(PODS, body)
-    if evict:
-        await client.wait(f"{PODS}/{name}", lambda found: found["status"]["phase"] == "Running")
-        eviction = {**EVICTION, "metadata": {"name": name}}
-        await client.create(f"{PODS}/{name}/eviction", eviction)
+    if case.happening:
+        await case.happening(client, name)

@@ -70,8 +70,9 @@ def _describe(change: Mapping[str, Any]) -> State:
     }
     for each in status.get("conditions") or ():
         state[f"condition {each['type']}"] = _describe_condition(each)
-    for each in status.get("containerStatuses") or ():
-        state |= {f"container {name}": value for name, value in _describe_container(each)}
+    for which, title in (("containerStatuses", "container"), ("initContainerStatuses", "init container")):
+        for each in status.get(which) or ():
+            state |= {f"{title} {name}": value for name, value in _describe_container(each)}
     return state
 
 
