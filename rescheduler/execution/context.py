@@ -25,7 +25,7 @@ from reberth.records import (
 from reberth.runtime.worker_thread import Offload, run_inline
 from reberth.values.errors import NotFound
 from reberth.values.refusal import Refused
-from rescheduler.execution.dry_run_guard import DryRunGuard
+from rescheduler.execution.dry_runs.guard import DryRunGuard
 from rescheduler.execution.extenders import ExtenderClient
 from rescheduler.execution.ledger_writer import LedgerWriter
 from rescheduler.execution.store import MoveStore

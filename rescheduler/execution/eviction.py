@@ -23,8 +23,8 @@ from reberth.records import Pod
 from reberth.runtime.metrics import bounded
 from reberth.values.errors import ApiError
 from reberth.values.refusal import Refused
-from rescheduler.execution.confirmation import ReplacementConfirmation
 from rescheduler.execution.context import ExecutionContext, MoveHandle
+from rescheduler.execution.dry_runs.confirmation import ReplacementConfirmation
 from rescheduler.execution.extenders import ObjectVersion
 from rescheduler.execution.store import HISTORY_GONE, carries_note
 from rescheduler.execution.validation import MoveValidator

@@ -18,7 +18,15 @@ from reberth.cluster.pods.interning import keep_known, split_pod
 from reberth.cluster.rows import find_last_change
 from reberth.cluster.snapshot import Snapshot
 from reberth.cluster.templates import Template, make_bare_template
-from reberth.forecast.replacement.admission import (
+from reberth.forecast.replacement.admission.limit_ranges import ANNOTATION as LIMIT_RANGER
+from reberth.forecast.replacement.admission.limit_ranges import (
+    add_up,
+    apply_limit_ranges,
+    find_above_limit,
+    find_contradiction,
+    find_violation,
+)
+from reberth.forecast.replacement.admission.plugins import (
     NamespaceDemands,
     apply_demands,
     apply_priority,
@@ -27,29 +35,21 @@ from reberth.forecast.replacement.admission import (
     read_demands,
     refuse_account,
 )
-from reberth.forecast.replacement.defaults import fill_in, merge_label_keys
-from reberth.forecast.replacement.injected import Injected, inject, learn
-from reberth.forecast.replacement.likeness import is_alike
-from reberth.forecast.replacement.limit_ranges import ANNOTATION as LIMIT_RANGER
-from reberth.forecast.replacement.limit_ranges import (
-    add_up,
-    apply_limit_ranges,
-    find_above_limit,
-    find_contradiction,
-    find_violation,
-)
-from reberth.forecast.replacement.origin import Origin, find_earlier
-from reberth.forecast.replacement.pod_draft import PodDraft, list_containers, set_requests, simplify
-from reberth.forecast.replacement.pod_security import find_forbidden
-from reberth.forecast.replacement.refusals import cannot_be_replaced, cannot_forecast
-from reberth.forecast.replacement.revisions import REVISION
-from reberth.forecast.replacement.siblings import Sibling
-from reberth.forecast.replacement.vertical_autoscaler import (
+from reberth.forecast.replacement.admission.pod_security import find_forbidden
+from reberth.forecast.replacement.admission.vertical_autoscaler import (
     Asked,
     find_autoscaler,
     list_kept_limits,
     list_requests,
 )
+from reberth.forecast.replacement.defaults import fill_in, merge_label_keys
+from reberth.forecast.replacement.injected import Injected, inject, learn
+from reberth.forecast.replacement.likeness import is_alike
+from reberth.forecast.replacement.origin import Origin, find_earlier
+from reberth.forecast.replacement.pod_draft import PodDraft, list_containers, set_requests, simplify
+from reberth.forecast.replacement.refusals import cannot_be_replaced, cannot_forecast
+from reberth.forecast.replacement.revisions import REVISION
+from reberth.forecast.replacement.siblings import Sibling
 from reberth.records import (
     ClaimVolume,
     DatedMeta,

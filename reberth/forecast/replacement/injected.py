@@ -12,9 +12,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from reberth.forecast.replacement.admission import DEFAULTS, NamespaceDemands
-from reberth.forecast.replacement.limit_ranges import ANNOTATION as LIMIT_RANGER
-from reberth.forecast.replacement.limit_ranges import is_set_by_range
+from reberth.forecast.replacement.admission.limit_ranges import ANNOTATION as LIMIT_RANGER
+from reberth.forecast.replacement.admission.limit_ranges import is_set_by_range
+from reberth.forecast.replacement.admission.plugins import DEFAULTS, NamespaceDemands
+from reberth.forecast.replacement.admission.vertical_autoscaler import ANNOTATION as AUTOSCALED
+from reberth.forecast.replacement.admission.vertical_autoscaler import Asked
 from reberth.forecast.replacement.origin import Origin
 from reberth.forecast.replacement.pod_draft import (
     PodDraft,
@@ -27,8 +29,6 @@ from reberth.forecast.replacement.pod_draft import (
 )
 from reberth.forecast.replacement.refusals import cannot_forecast
 from reberth.forecast.replacement.siblings import Sibling
-from reberth.forecast.replacement.vertical_autoscaler import ANNOTATION as AUTOSCALED
-from reberth.forecast.replacement.vertical_autoscaler import Asked
 from reberth.records import (
     Affinity,
     Container,

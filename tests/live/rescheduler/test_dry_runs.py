@@ -18,7 +18,7 @@ from reberth.cluster.kinds import PODS
 from reberth.records import ObjectMeta, Pod
 from reberth.values import errors
 from reberth.values.refusal import Refused
-from rescheduler.execution.dry_run_guard import ACCOUNT, BINDING, NAME, POLICY, DryRunGuard
+from rescheduler.execution.dry_runs.guard import ACCOUNT, BINDING, NAME, POLICY, DryRunGuard
 from rescheduler.moves.outcome import MoveReport
 from tests.live.rescheduler.test_moving_rights import installed
 from tests.live.support import moves

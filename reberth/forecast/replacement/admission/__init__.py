@@ -1,0 +1,1 @@
+"""What the API server does to the next pod, or forbids: plugins, limits, levels, and an autoscaler."""
