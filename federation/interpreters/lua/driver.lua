@@ -1,0 +1,148 @@
+-- Runs scripts: an environment of its own for each run, safe libraries, and a budget that no script can catch.
+local clock, sethook = os.clock, debug.sethook
+local setfenv, setmetatable, loadstring, collectgarbage = setfenv, setmetatable, loadstring, collectgarbage
+local error, pcall, select, type, unpack, tostring = error, pcall, select, type, unpack, tostring
+local byte, sort = string.byte, table.sort
+
+local STEP = 32 -- instructions between two looks at the budget
+local SORTED_AT_ONCE = 4096 -- elements that C sorts without a look at the budget
+local OUT_OF_MEMORY = "not enough memory"
+local ESCAPE = 27 -- the first byte of compiled code, which is never taken
+
+local left, deadline, spent = 0, 0, nil
+
+local function spend()
+  left = left - STEP
+  if left < 0 then spent = "too many instructions" end
+  if clock() > deadline then spent = spent or "too much time" end
+  if spent then error(spent, 0) end
+end
+
+-- An error that means the end is raised again wherever a script might catch it.
+local function pass_on(is_done, ...)
+  if not is_done and ... == OUT_OF_MEMORY then spent = OUT_OF_MEMORY end
+  if spent then error(spent, 0) end
+  return is_done, ...
+end
+
+local function safe_pcall(...)
+  return pass_on(pcall(...))
+end
+
+local function handled(handle, is_done, ...)
+  if is_done then return true, ... end
+  return false, handle(...)
+end
+
+local function safe_xpcall(call, handle)
+  return handled(handle, safe_pcall(call))
+end
+
+local function safe_sort(list, is_less)
+  if not is_less and #list > SORTED_AT_ONCE then
+    is_less = function(one, other) return one < other end
+  end
+  return sort(list, is_less)
+end
+
+local function refuse(name)
+  return function()
+    error("call function " .. name .. " is not supported in an interpreter", 2)
+  end
+end
+
+local function shielded(library)
+  return setmetatable({}, {
+    __index = library,
+    __newindex = function(_, name) error("the library cannot be changed: " .. tostring(name), 2) end,
+    __metatable = false,
+  })
+end
+
+local function pick(from, names)
+  local picked = {}
+  for _, name in ipairs(names) do picked[name] = from[name] end
+  return picked
+end
+
+local patterns, kube = ...
+local strings = pick(string, { "byte", "char", "format", "len", "lower", "reverse", "sub", "upper" })
+for name, own in pairs(patterns) do strings[name] = own end
+getmetatable("").__index = strings
+
+local tables = pick(table, { "concat", "insert", "maxn", "remove", "getn" })
+tables.sort = safe_sort
+local numbers = {}
+for name, value in pairs(math) do numbers[name] = value end
+
+local safe = pick(_G, { "assert", "error", "ipairs", "next", "pairs", "select", "tonumber", "tostring", "type", "unpack" })
+safe.pcall, safe.xpcall = safe_pcall, safe_xpcall
+safe.print = function() end
+safe._VERSION = _VERSION
+safe.string, safe.table, safe.math = shielded(strings), shielded(tables), shielded(numbers)
+safe.os = shielded(pick(os, { "date", "time" }))
+local modules = { kube = shielded(kube) }
+safe.require = function(name)
+  local module = modules[name]
+  if not module then error("module " .. tostring(name) .. " not found: only kube is there", 2) end
+  return module
+end
+for _, name in ipairs {
+  "collectgarbage", "dofile", "getfenv", "getmetatable", "load", "loadfile", "loadstring", "module",
+  "newproxy", "rawequal", "rawget", "rawset", "setfenv", "setmetatable",
+} do
+  safe[name] = refuse(name)
+end
+local GLOBALS = { __index = safe, __metatable = false }
+
+local kept_first, kept_second
+
+local function enter(chunk, env, name, ...)
+  chunk()
+  local wanted = env[name]
+  if type(wanted) ~= "function" then error("no function " .. name, 0) end
+  if select("#", ...) == 0 then return end
+  return wanted(...)
+end
+
+local function keep(is_done, first, second)
+  sethook()
+  if not is_done or spent then return false, spent or (type(first) == "string" and first) or "an error of type " .. type(first) end
+  kept_first, kept_second = first, second
+  return true
+end
+
+local driver = {}
+
+function driver.compile(source, name)
+  if byte(source, 1) == ESCAPE then return nil, "compiled code is not taken" end
+  local chunk, problem = loadstring(source, "=" .. name)
+  return chunk, problem
+end
+
+-- Return whether the run came to its end, and why not. Its results are kept for `take`, because nothing may be
+-- converted while the cap of memory holds.
+function driver.run(chunk, name, instructions, seconds, ...)
+  local env = setmetatable({}, GLOBALS)
+  setfenv(chunk, env)
+  left, deadline, spent = instructions, clock() + seconds, nil
+  kept_first, kept_second = nil, nil
+  sethook(spend, "", STEP)
+  return keep(pcall(enter, chunk, env, name, ...))
+end
+
+function driver.take()
+  local first, second = kept_first, kept_second
+  kept_first, kept_second = nil, nil
+  return first, second
+end
+
+function driver.stop()
+  sethook()
+end
+
+function driver.collect()
+  collectgarbage()
+end
+
+return driver

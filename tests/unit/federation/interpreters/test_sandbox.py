@@ -1,0 +1,155 @@
+"""Scripts of users run within limits that hold, whatever they try."""
+
+import time
+from typing import Any
+
+import pytest
+
+from federation.interpreters.sandbox import LONGEST_SCRIPT, Limits, Sandbox, Script, ScriptFailure
+
+MEGABYTE = "string.rep('x', 1048576)"
+BOMBS = {
+    "a loop": "while true do end",
+    "a loop that catches errors": "while true do pcall(function() while true do end end) end",
+    "a loop in a handler": "xpcall(error, function() while true do end end)",
+    "a loop in the handler of the end": (
+        "xpcall(function() while true do end end, function() while true do end end)"
+    ),
+    "many tables": "local t = {} while true do t[#t + 1] = {} end",
+    "a doubled text": "local s = 'x' while true do s = s .. s end",
+    "a doubled text that catches errors": "local s = 'x' while true do pcall(function() s = s .. s end) end",
+    "long copies": f"local s = {MEGABYTE} while true do local u = s .. 'y' end",
+    "long functions": f"local s = {MEGABYTE} while true do local u = s:upper() end",
+    "many results": "local t = {} for i = 1, 7000 do t[i] = i end while true do local u = {unpack(t)} end",
+    "insertions": "local t = {} for i = 1, 9e4 do t[i] = i end while true do table.insert(t, 1, i) end",
+    "a large sort": "local t = {} for i = 1, 4e5 do t[i] = i % 7 end table.sort(t)",
+    "a text found in a long one": "string.find(string.rep('a', 1e6), string.rep('a', 5e5) .. 'b', 1, true)",
+    "lazy loops": "string.find(string.rep('a', 60), '.-.-.-.-.-.-.-.-b')",
+    "optional letters": "string.match(string.rep('a', 60), string.rep('a?', 40) .. string.rep('a', 61))",
+    "greedy loops": "string.gsub(string.rep('a', 60), '.*.*.*.*.*.*.*.*b', '')",
+    "matches one by one": "for _ in string.gmatch(string.rep('a', 4000), '.-.-.-b') do end",
+    "recursion that catches errors": "local function f() pcall(f) pcall(f) end f()",
+}
+
+
+def run(body: str, *arguments: Any, limits: Limits | None = None) -> Any:
+    sandbox = Sandbox(limits or Limits())
+    script = sandbox.compile(f"function F(o, p) {body} end", "F")
+    assert isinstance(script, Script), script
+    found = sandbox.run(script, *(arguments or ({},)))
+    return found if isinstance(found, ScriptFailure) else found[0]
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_bomb_ends_within_its_limits(name: str) -> None:
+    sandbox = Sandbox()
+    script = sandbox.compile(f"function F(o) {BOMBS[name]} end", "F")
+    assert isinstance(script, Script)
+    began = time.process_time()
+    found = sandbox.run(script, {})
+    took = time.process_time() - began
+    assert isinstance(found, ScriptFailure)
+    assert found.is_spent
+    assert took < 0.1
+    assert sandbox.memory < 2**22  # nothing of it is left
+    after = sandbox.compile("function F(o) return o.a end", "F")
+    assert isinstance(after, Script)
+    assert sandbox.run(after, {"a": 1}) == (1, None)
+
+
+def test_bomb_is_stopped_when_it_is_compiled() -> None:
+    found = Sandbox().compile("while true do end", "F")
+    assert found == ScriptFailure("too many instructions", is_spent=True)
+
+
+def test_memory_is_capped_for_one_run() -> None:
+    body = "local t = {} for i = 1, 2e4 do t[i] = {} end return #t"
+    assert run(body) == 20000
+    assert run(body, limits=Limits(memory=2**20)) == ScriptFailure("not enough memory", is_spent=True)
+
+
+def test_garbage_of_earlier_runs_does_not_count() -> None:
+    sandbox = Sandbox(Limits(memory=2**21))
+    script = sandbox.compile("function F(o) local t = {} for i = 1, 1e4 do t[i] = {} end return #t end", "F")
+    assert isinstance(script, Script)
+    assert {sandbox.run(script, {}) for _ in range(20)} == {(10000, None)}
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("error('no')", "F:1: no"),
+        ("error({})", "an error of type table"),
+        ("return nil + 1", "F:1: attempt to perform arithmetic on a nil value"),
+        ("local function f(n) return 1 + f(n) end return f(1)", "stack overflow"),
+        ("return string.rep('x', 1e9)", "resulting string too large"),
+        ("string.find = nil", "the library cannot be changed: find"),
+        ("return require('io')", "module io not found: only kube is there"),
+        ("return ('x'):dump()", "attempt to call method 'dump' (a nil value)"),
+        ("return setmetatable({}, {})", "call function setmetatable is not supported"),
+        ("o.o = o return o", "contains itself"),
+        ("return '\\255'", "can't decode byte 0xff"),
+        ("return {[1] = 1, [3] = 3}", "neither a list nor an object"),
+        ("return {1, a = 2}", "neither a list nor an object"),
+        ("return {print}", "it has a function"),
+        ("return 1 / 0", "not finite"),
+    ],
+)
+def test_error_is_a_failure_with_its_reason(body: str, reason: str) -> None:
+    found = run(body)
+    assert isinstance(found, ScriptFailure)
+    assert reason in found.reason
+    assert not found.is_spent
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("function F(", "F:1: <name> or '...' expected near '<eof>'"),
+        ("function G() end", "no function F"),
+        ("F = 1", "no function F"),
+        ("\x1bLua", "compiled code is not taken"),
+        ("return " + "(" * 500, "too many syntax levels"),
+        ("--" + "x" * LONGEST_SCRIPT, f"longer than {LONGEST_SCRIPT} bytes"),
+        ("error('at once')", "F:1: at once"),
+    ],
+)
+def test_script_that_cannot_be_used_is_refused(source: str, reason: str) -> None:
+    found = Sandbox().compile(source, "F")
+    assert isinstance(found, ScriptFailure)
+    assert reason in found.reason
+
+
+def test_script_reaches_nothing_but_the_safe_libraries() -> None:
+    body = "return {python, io, debug, coroutine, package, jit, os.execute, os.getenv, os.exit, string.dump}"
+    assert run(body) == {}
+    assert run(
+        "local n = 0 for k in pairs(os) do n = n + 1 end return {n, type(os.time()), type(os.date())}"
+    ) == [
+        0,
+        "number",
+        "string",
+    ]
+
+
+def test_script_leaves_nothing_to_the_next_one() -> None:
+    sandbox = Sandbox()
+    first = sandbox.compile("x = (x or 0) + 1 string = nil function F() return x end", "F")
+    second = sandbox.compile("function F() return {type(x), type(string)} end", "F")
+    assert isinstance(first, Script)
+    assert isinstance(second, Script)
+    assert [sandbox.run(first, {})[0], sandbox.run(first, {})[0]] == [1, 1]
+    assert sandbox.run(second, {})[0] == ["nil", "table"]
+
+
+def test_empty_table_is_what_stood_there() -> None:
+    had = {"a": [], "b": {}, "c": [1, {"d": []}], "e": 1.5, "f": "ü", "g": True, "h": 2**40}
+    assert run("o.new = {} return o", had) == {**had, "new": {}}
+    assert run("return o", {"a": None, "b": [{}]}) == {"b": [{}]}
+
+
+def test_object_that_lua_cannot_hold_is_a_failure() -> None:
+    for odd in ({"a": "\ud800"}, {"a": 10**400}):
+        found = run("return 1", odd)
+        assert isinstance(found, ScriptFailure)
+        assert "cannot be read in Lua" in found.reason
