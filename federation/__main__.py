@@ -3,6 +3,7 @@
 `python -m federation schedule` shows where the bindings in a file would be scheduled, and why.
 `python -m federation plan` shows what the federation would do with a hub, and why not more.
 `python -m federation forgive` lets a workload return to clusters in which it failed.
+`python -m federation interpret` tries a customization of a kind on an object.
 `python -m federation run` runs the controllers that propagate workloads to the member clusters.
 `python -m federation webhook` serves the admission webhook of the hub.
 """
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from federation import process
-from federation.commands import forgive, plan, webhook
+from federation.commands import forgive, interpret, plan, webhook
 from federation.objects.hub_file import HubFile
 from federation.scheduling import Fleet, decide
 from federation.scheduling.output import write_json, write_table
@@ -71,6 +72,9 @@ def _parser() -> argparse.ArgumentParser:
     forgiven = commands.add_parser("forgive", help=forgive.DESCRIPTION, description=forgive.DESCRIPTION)
     forgive.add_arguments(forgiven)
     forgiven.set_defaults(run=_forgive)
+    tried = commands.add_parser("interpret", help=interpret.DESCRIPTION, description=interpret.DESCRIPTION)
+    interpret.add_arguments(tried)
+    tried.set_defaults(run=_interpret)
     text = "serve the admission webhook of the hub: defaults and validation"
     served = commands.add_parser("webhook", help=text, description=text)
     webhook.add_arguments(served)
@@ -90,6 +94,12 @@ def _plan(arguments: argparse.Namespace) -> int:
 def _forgive(arguments: argparse.Namespace) -> int:
     print(forgive.answer(arguments))
     return 0
+
+
+def _interpret(arguments: argparse.Namespace) -> int:
+    text, code = interpret.answer(arguments)
+    print(text)
+    return code
 
 
 def _schedule(arguments: argparse.Namespace) -> int:

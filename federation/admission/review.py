@@ -14,7 +14,7 @@ from reberth.records import Record
 
 API_VERSION = "admission.k8s.io/v1"
 KIND = "AdmissionReview"
-_GROUPS = ("cluster.karmada.io", "policy.karmada.io", "work.karmada.io")
+_GROUPS = ("cluster.karmada.io", "config.karmada.io", "policy.karmada.io", "work.karmada.io")
 _WRITES = ("CREATE", "UPDATE")
 _FORBIDDEN = 403
 

@@ -1,15 +1,19 @@
 """Validation of an object after defaulting: why it is refused, and which fields have no effect."""
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 import msgspec
 
 from federation.admission.defaulting import APPLICATION, GRACEFULLY
 from federation.admission.json_access import Object, entries, mapping, member
 from federation.admission.permanent_ids import find_changed_identity
+from federation.api import INTERPRETER_KIND
 from federation.api.bindings import BINDING_KINDS
 from federation.api.labels import POLICY_KINDS
 from federation.api.paths import read_path
+from federation.interpreters.operations import FORMS
+from federation.interpreters.sandbox import Sandbox, ScriptFailure
 from reberth.records import LabelSelector
 from reberth.selectors.labels import SelectorError, compile_selector
 
@@ -24,6 +28,8 @@ def find_refusals(kind: str, wanted: Object, before: object) -> Iterator[str]:
         yield from _find_unreadable_selectors(wanted)
     if kind in BINDING_KINDS:
         yield from _find_foreign_resource(wanted)
+    if kind == INTERPRETER_KIND:
+        yield from _find_unusable_scripts(wanted)
 
 
 def find_ignored_fields(kind: str, wanted: Object) -> Iterator[str]:
@@ -57,6 +63,22 @@ def _find_foreign_resource(binding: Object) -> Iterator[str]:
     if own != named:
         where = ".".join((*place, "namespace"))
         yield f"{where}: Invalid value: {named!r}: must be the namespace of the binding, {own!r}"
+
+
+def _find_unusable_scripts(customization: Object) -> Iterator[str]:
+    """Compile each script, and run it once to see that it defines its function."""
+    for form in FORMS.values():
+        place = ("spec", "customizations", form.field, "luaScript")
+        source = member(customization, *place)
+        if isinstance(source, str) and isinstance(
+            found := _sandbox().compile(source, form.function), ScriptFailure
+        ):
+            yield f"{'.'.join(place)}: Invalid value: {found.reason}"
+
+
+@cache
+def _sandbox() -> Sandbox:
+    return Sandbox()
 
 
 _IDLE_IN_POLICIES = (

@@ -36,6 +36,7 @@ KINDS = frozenset(
         "ResourceBinding",
         "ClusterResourceBinding",
         "Work",
+        "ResourceInterpreterCustomization",
     }
 )
 # The API server accepts objects of up to 3 MiB, and a review holds the old and the new one.

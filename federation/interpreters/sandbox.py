@@ -19,7 +19,7 @@ _HARD_CAP = 2**28
 """Bytes of the whole runtime at any time."""
 
 
-class Limits(NamedTuple):
+class ScriptLimits(NamedTuple):
     """What one run of a script may take."""
 
     instructions: int = 1_000_000
@@ -45,7 +45,7 @@ _LIMITS = ("too many instructions", "too much time", "not enough memory")
 class Sandbox:
     """Compiles and runs scripts, one at a time."""
 
-    def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008 - it cannot be changed
+    def __init__(self, limits: ScriptLimits = ScriptLimits()) -> None:  # noqa: B008 - it cannot be changed
         self._limits = limits
         self._lua = LuaRuntime(
             unpack_returned_tuples=True,
@@ -77,15 +77,20 @@ class Sandbox:
         if chunk is None:
             return ScriptFailure(str(problem))
         script = Script(chunk, function)
-        problem = self._call(script, ())
-        return problem or script
+        return self._call(script, (), self._limits) or script
 
-    def run(self, script: Script, *arguments: Any) -> tuple[Any, Any] | ScriptFailure:  # noqa: ANN401 - any JSON
+    def run(
+        self,
+        script: Script,
+        *arguments: Any,  # noqa: ANN401 - any JSON
+        limits: ScriptLimits | None = None,
+    ) -> tuple[Any, Any] | ScriptFailure:
         """Call the function of a script, and return its first two results as JSON."""
-        failure = self._call(script, arguments)
+        limits = limits or self._limits
+        failure = self._call(script, arguments, limits)
         if failure is not None and failure.reason == _LIMITS[2]:
             self._collect()
-            failure = self._call(script, arguments)
+            failure = self._call(script, arguments, limits)
         if failure is not None:
             return failure
         try:
@@ -94,9 +99,8 @@ class Sandbox:
         except (ConversionError, UnicodeDecodeError) as error:
             return ScriptFailure(f"the result cannot be read: {error}")
 
-    def _call(self, script: Script, arguments: Sequence[Any]) -> ScriptFailure | None:
+    def _call(self, script: Script, arguments: Sequence[Any], limits: ScriptLimits) -> ScriptFailure | None:
         """Run a script under the cap. Nothing is converted meanwhile, since that could not be undone."""
-        limits = self._limits
         try:
             given = [self._convert(each) for each in arguments]
         except (LuaError, OverflowError, UnicodeEncodeError) as error:

@@ -30,6 +30,7 @@ RECORDS: dict[str, type[Record]] = {
     "ClusterResourceBinding": api.ResourceBinding,
     "Work": api.Work,
     "WorkloadRebalancer": api.WorkloadRebalancer,
+    "ResourceInterpreterCustomization": api.ResourceInterpreterCustomization,
 }
 
 

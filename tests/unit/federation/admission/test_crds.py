@@ -149,6 +149,13 @@ def test_the_names_are_those_that_existing_objects_have(kind: str) -> None:
             "Cluster",
         ),
         "Work": ("work.karmada.io", "v1alpha1", "works", ["wk"], "Namespaced"),
+        "ResourceInterpreterCustomization": (
+            "config.karmada.io",
+            "v1alpha1",
+            "resourceinterpretercustomizations",
+            ["ric"],
+            "Cluster",
+        ),
         "WorkloadRebalancer": ("apps.karmada.io", "v1alpha1", "workloadrebalancers", [], "Cluster"),
     }[kind]
     spec = CRDS[kind]["spec"]

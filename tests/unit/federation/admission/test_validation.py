@@ -52,6 +52,23 @@ def test_a_selector_can_be_read(kind: str, selector: object, said: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("function InterpretHealth(o) return true end", ""),
+        ("function InterpretHealth(", "InterpretHealth:1: <name> or '...' expected near '<eof>'"),
+        ("function interpretHealth(o) end", "no function InterpretHealth"),
+        ("while true do end", "too many instructions"),
+        (7, ""),  # the schema refuses it
+    ],
+)
+def test_a_script_can_be_used(script: object, said: str) -> None:
+    wanted = {"spec": {"customizations": {"healthInterpretation": {"luaScript": script}}}}
+    refusals = list(find_refusals("ResourceInterpreterCustomization", wanted, None))
+    place = "spec.customizations.healthInterpretation.luaScript: Invalid value: "
+    assert refusals == ([place + said] if said else [])
+
+
 def test_a_binding_is_not_validated_for_policy_rules() -> None:
     wanted = {"spec": {"failover": {"application": {"purgeMode": "Gracefully"}}}}
     assert not list(find_refusals("ResourceBinding", wanted, None))

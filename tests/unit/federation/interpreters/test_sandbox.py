@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from federation.interpreters.sandbox import LONGEST_SCRIPT, Limits, Sandbox, Script, ScriptFailure
+from federation.interpreters.sandbox import LONGEST_SCRIPT, Sandbox, Script, ScriptFailure, ScriptLimits
 
 MEGABYTE = "string.rep('x', 1048576)"
 BOMBS = {
@@ -32,8 +32,8 @@ BOMBS = {
 }
 
 
-def run(body: str, *arguments: Any, limits: Limits | None = None) -> Any:
-    sandbox = Sandbox(limits or Limits())
+def run(body: str, *arguments: Any, limits: ScriptLimits | None = None) -> Any:
+    sandbox = Sandbox(limits or ScriptLimits())
     script = sandbox.compile(f"function F(o, p) {body} end", "F")
     assert isinstance(script, Script), script
     found = sandbox.run(script, *(arguments or ({},)))
@@ -65,11 +65,11 @@ def test_bomb_is_stopped_when_it_is_compiled() -> None:
 def test_memory_is_capped_for_one_run() -> None:
     body = "local t = {} for i = 1, 2e4 do t[i] = {} end return #t"
     assert run(body) == 20000
-    assert run(body, limits=Limits(memory=2**20)) == ScriptFailure("not enough memory", is_spent=True)
+    assert run(body, limits=ScriptLimits(memory=2**20)) == ScriptFailure("not enough memory", is_spent=True)
 
 
 def test_garbage_of_earlier_runs_does_not_count() -> None:
-    sandbox = Sandbox(Limits(memory=2**21))
+    sandbox = Sandbox(ScriptLimits(memory=2**21))
     script = sandbox.compile("function F(o) local t = {} for i = 1, 1e4 do t[i] = {} end return #t end", "F")
     assert isinstance(script, Script)
     assert {sandbox.run(script, {}) for _ in range(20)} == {(10000, None)}
