@@ -26,6 +26,7 @@ from federation.controllers.membership.tokens import TokensController
 from federation.controllers.propagation.dependencies import DependenciesController
 from federation.controllers.propagation.detector import DetectorController, place_later
 from federation.controllers.propagation.execution import ExecutionController
+from federation.controllers.propagation.interpreters import InterpretersController
 from federation.controllers.propagation.namespaces import NamespacesController
 from federation.controllers.propagation.scheduler import SchedulerController
 from federation.controllers.propagation.statuses import StatusesController
@@ -39,7 +40,10 @@ from federation.hub.karmada_leases import KarmadaWatch
 from federation.hub.kind_catalog import KindCatalog
 from federation.hub.object_api import ObjectApi
 from federation.hub.sessions import Sessions
+from federation.hub.telemetry.interpreter_metrics import count_result
 from federation.hub.work_index import WorkIndex
+from federation.interpreters.interpreters import Interpreters
+from federation.interpreters.kind_rules import KindRules
 from federation.objects import resources
 from federation.objects.cache import NotifyingCache
 from federation.settings import FederationSettings
@@ -74,8 +78,11 @@ _HUB: tuple[Resource[Any], ...] = (
     resources.CLUSTER_BINDINGS,
     resources.REBALANCERS,
     resources.WORKS,
+    resources.INTERPRETERS,
     *resources.TEMPLATES,
 )
+# What the hub may lack: it is waited for until it has answered, and no longer.
+_OPTIONAL: tuple[Resource[Any], ...] = (resources.INTERPRETERS, *resources.TEMPLATES)
 _BY_KIND: dict[Kind[Any, Any], Resource[Any]] = {each.kind: each for each in _HUB}
 
 log = logs.Log(__name__)
@@ -112,7 +119,8 @@ class Federation:
             )
             # The lease has its own client: its renewal must not wait for a burst of other calls.
             lease = await enter(Api(self._access))
-            hub = Hub(api, self._cache, recorder, time.time, self._catalog)
+            rules = KindRules(Interpreters(count=count_result))
+            hub = Hub(api, self._cache, recorder, time.time, self._catalog, rules)
             self._karmada = KarmadaWatch(lease, settings.karmada)
             held = leading(lease, settings.lease, identity=identity)
             await _run_unless(stopping, self._lead(held, hub, mirror))
@@ -123,10 +131,10 @@ class Federation:
 
         The caches of our own kinds must be synced first: a policy that is not in the cache looks like one
         that was deleted, and its bindings would go. A kind of template that cannot be listed, for lack of
-        rights for example, is skipped.
+        rights for example, is skipped, and so are interpreters on a hub without their definition.
         """
-        await mirror.synced(*(each.name for each in _HUB if each not in resources.TEMPLATES))
-        for resource in resources.TEMPLATES:
+        await mirror.synced(*(each.name for each in _HUB if each not in _OPTIONAL))
+        for resource in _OPTIONAL:
             await mirror.watchers[resource.name].answered()
         gc.collect()
         gc.freeze()  # what is listed stays: the garbage collector need not scan it again and again
@@ -157,7 +165,8 @@ class Federation:
         Bindings are sent first, by name: which of two gets the room must not depend on how a list arrived.
         """
         index = WorkIndex(hub)
-        controllers = self._make(hub, index)
+        interpreters = InterpretersController(hub, index, self._settings.interpreters, self._tell)
+        controllers = [interpreters, *self._make(hub, index)]
         self._listeners = [index.on_change, *(each.on_change for each in controllers)]
         for resource in sorted(_HUB, key=lambda each: each not in resources.ALL_BINDINGS):
             for record in sorted(self._cache.of(resource.kind).rows(), key=_place_of):
@@ -217,10 +226,13 @@ class Federation:
         ]
         return [make() for is_on, make in makers if is_on]
 
-    def _notify(self, kind: Kind[Any, Any], record: Any) -> None:  # noqa: ANN401 - a record of the kind
-        resource = _BY_KIND.get(kind) or self._catalog.of(kind)
+    def _tell(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+        """Send an object to the controllers: it is new, or means something else now."""
         for listener in self._listeners:
             listener(resource, record)
+
+    def _notify(self, kind: Kind[Any, Any], record: Any) -> None:  # noqa: ANN401 - a record of the kind
+        self._tell(_BY_KIND.get(kind) or self._catalog.of(kind), record)
 
     def _find_deafness(self) -> str | None:
         return self._mirror.find_deafness() if self._mirror else None

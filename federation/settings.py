@@ -80,6 +80,7 @@ class FederationSettings(Section, frozen=True):
     execution: ExecutionSettings = ExecutionSettings()
     namespaces: NamespacesSettings = NamespacesSettings()
     statuses: StatusSettings = StatusSettings()
+    interpreters: QueueSettings = QueueSettings()
     rebalancer: RebalancerSettings = RebalancerSettings()
     handovers: QueueSettings = QueueSettings()
     failback: FailbackSettings = FailbackSettings()

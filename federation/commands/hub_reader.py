@@ -15,7 +15,7 @@ from reberth.cluster.kinds import Resource, plain_kind
 from reberth.cluster.pods.identity import group_of
 from reberth.protocol.response import BadObject
 from reberth.records import Record
-from reberth.values.errors import ApiError
+from reberth.values.errors import ApiError, Forbidden, NotFound
 
 T = TypeVar("T", bound=Record)
 _KNOWN = {(each.api_version, each.kind.name): each for each in resources.TEMPLATES}
@@ -48,6 +48,7 @@ class _HubReader:
             self._list(resources.WORKS),
             self._list(resources.REBALANCERS),
         )
+        interpreters = await self._list_if_served(resources.INTERPRETERS)
         templates = await self._read_templates(_list_wanted(policies, bindings))
         snapshot = HubSnapshot(
             clusters,
@@ -57,6 +58,7 @@ class _HubReader:
             [(resources.key_of(resource, one), one) for resource, found in templates for one in found],
             rebalancers,
             frozenset((resource.api_version, resource.kind.name) for resource, _ in templates),
+            interpreters,
         )
         return HubReading(snapshot, self._api.clock.now(), tuple(self._troubles))
 
@@ -71,6 +73,16 @@ class _HubReader:
                 else:
                     found.append(each)
         return found
+
+    async def _list_if_served(self, resource: Resource[T]) -> list[T]:
+        """List a kind of which the hub may not have the definition, or the reader no rights to read it."""
+        try:
+            return await self._list(resource)
+        except NotFound:
+            return []
+        except Forbidden as error:
+            self._troubles.append(f"planned without {resource.name}: {error}")
+            return []
 
     async def _list_all(self, *listed: Resource[T]) -> list[T]:
         return [one for each in await asyncio.gather(*map(self._list, listed)) for one in each]

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from federation.api import INTERPRETER_KIND
 from federation.commands.hub_reader import HubReading, read_hub
 from federation.objects.hub_file import WITH_WORKS, HubFile
 from federation.planning.hub_objects import HubSnapshot
@@ -83,6 +84,7 @@ def read_files(sources: Iterable[str], now: float) -> HubReading:
         hub.list_objects(*_POLICY_KINDS),
         hub.templates.items(),
         hub.list_objects("WorkloadRebalancer"),
+        interpreters=hub.list_objects(INTERPRETER_KIND),
     )
     return HubReading(snapshot, now, tuple(_list_notes(hub)))
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar, cast
 from federation.api import Cluster, ResourceBinding
 from federation.hub.kind_catalog import KindCatalog
 from federation.hub.object_api import ObjectApi
+from federation.interpreters.kind_rules import KindRules
 from federation.objects import resources
 from federation.objects.cache import NotifyingCache
 from federation.objects.names import Key
@@ -37,6 +38,7 @@ class Hub:
     recorder: EventRecorder
     clock: Callable[[], float]
     catalog: KindCatalog = field(default_factory=KindCatalog)
+    rules: KindRules = field(default_factory=KindRules)
 
     _written: dict[tuple[Kind[Any, Any], str, str], tuple[Record, float]] = field(default_factory=dict)
 

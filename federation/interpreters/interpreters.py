@@ -57,6 +57,16 @@ class Interpreters:
         self._failures: dict[ScriptName, KnownFailure] = {}
         self._waiting: dict[NamedKind, float] = {}
 
+    @property
+    def count(self) -> int:
+        """How many scripts are loaded."""
+        return len(self._loaded)
+
+    @property
+    def memory(self) -> int:
+        """Bytes that Lua holds."""
+        return self._sandbox.memory
+
     def load(self, customizations: Iterable[ResourceInterpreterCustomization]) -> set[NamedKind]:
         """Replace all customizations; return the kinds whose scripts have changed."""
         loaded: dict[ScriptName, LoadedScript] = {}
@@ -78,7 +88,7 @@ class Interpreters:
             return had
         self._pauses.forget(name)
         self._failures.pop(name, None)
-        script = self._sandbox.compile(source, FORMS[name.operation].function)
+        script = self._sandbox.compile(source, FORMS[name.operation].function, is_tried=False)
         if isinstance(script, ScriptFailure):
             self._count(name.operation, "refused")
         return LoadedScript(name, source, script)

@@ -66,8 +66,8 @@ class Sandbox:
         """Bytes that Lua holds."""
         return int(self._lua.get_memory_used(total=True))
 
-    def compile(self, source: str, function: str) -> Script | ScriptFailure:
-        """Compile a script that defines the function, and run it once to see that it does."""
+    def compile(self, source: str, function: str, *, is_tried: bool = True) -> Script | ScriptFailure:
+        """Compile a script that defines the function; `is_tried`: run it once to see that it does."""
         if len(source.encode()) > LONGEST_SCRIPT:
             return ScriptFailure(f"the script is longer than {LONGEST_SCRIPT} bytes")
         try:
@@ -77,7 +77,7 @@ class Sandbox:
         if chunk is None:
             return ScriptFailure(str(problem))
         script = Script(chunk, function)
-        return self._call(script, (), self._limits) or script
+        return (self._call(script, (), self._limits) if is_tried else None) or script
 
     def run(
         self,

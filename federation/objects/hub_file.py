@@ -15,12 +15,15 @@ from msgspec.structs import replace
 from federation.api import (
     APPS_API_VERSION,
     CLUSTER_API_VERSION,
+    CONFIG_API_VERSION,
+    INTERPRETER_KIND,
     POLICY_API_VERSION,
     WORK_API_VERSION,
     WORKS_API_VERSION,
     Cluster,
     PropagationPolicy,
     ResourceBinding,
+    ResourceInterpreterCustomization,
     WorkloadRebalancer,
 )
 from federation.objects.names import Key
@@ -52,7 +55,10 @@ KINDS = {
     "ClusterResourceBinding": HubKind(WORK_API_VERSION, ResourceBinding),
     "WorkloadRebalancer": HubKind(APPS_API_VERSION, WorkloadRebalancer),
 }
-WITH_WORKS = KINDS | {"Work": HubKind(WORKS_API_VERSION, HeldWork, namespaced=True)}
+WITH_WORKS = KINDS | {
+    "Work": HubKind(WORKS_API_VERSION, HeldWork, namespaced=True),
+    INTERPRETER_KIND: HubKind(CONFIG_API_VERSION, ResourceInterpreterCustomization),
+}
 _NAMESPACED = {(each.api_version, each.kind.name) for each in (*TEMPLATES, *RBAC_KINDS) if each.namespaced}
 
 

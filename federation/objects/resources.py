@@ -5,6 +5,8 @@ from typing import Any
 from federation.api import (
     APPS_API_VERSION,
     CLUSTER_API_VERSION,
+    CONFIG_API_VERSION,
+    INTERPRETER_KIND,
     POLICY_API_VERSION,
     WORK_API_VERSION,
     WORKS_API_VERSION,
@@ -12,6 +14,7 @@ from federation.api import (
     PropagationPolicy,
     PropagationSpec,
     ResourceBinding,
+    ResourceInterpreterCustomization,
     Work,
     WorkloadRebalancer,
 )
@@ -76,6 +79,9 @@ REBALANCERS: Resource[WorkloadRebalancer] = _resource(
     APPS_API_VERSION, "WorkloadRebalancer", WorkloadRebalancer, namespaced=False
 )
 WORKS: Resource[HeldWork] = _resource(WORKS_API_VERSION, "Work", HeldWork)
+INTERPRETERS: Resource[ResourceInterpreterCustomization] = _resource(
+    CONFIG_API_VERSION, INTERPRETER_KIND, ResourceInterpreterCustomization, namespaced=False
+)
 LOGINS: Resource[Login] = _resource("v1", "Secret", Login)
 ACCOUNTS: Resource[ResourceTemplate] = _resource("v1", "ServiceAccount", ResourceTemplate)
 NAMESPACES: Resource[ResourceTemplate] = _resource("v1", "Namespace", ResourceTemplate, namespaced=False)

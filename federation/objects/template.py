@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from federation.objects.names import Key
 from reberth.protocol.response import Reader, WatchEvent
 from reberth.records import ObjectMeta, Record
 
@@ -70,6 +71,24 @@ class _Lines:
     def decode(self, line: bytes | Raw, /) -> WatchEvent[ResourceTemplate]:
         raw = self._decoder.decode(line)
         return WatchEvent(raw.type, read_template(raw.object))
+
+
+def read_whole(key: Key, template: ResourceTemplate) -> Object:
+    """Return an object as a script gets it: all but the fields of its metadata that only API servers need."""
+    meta = template.metadata
+    metadata = {
+        "name": meta.name,
+        "namespace": meta.namespace,
+        "uid": meta.uid,
+        "labels": meta.labels,
+        "annotations": meta.annotations,
+        "generation": meta.generation,
+        "creationTimestamp": meta.creation_timestamp,
+        "deletionTimestamp": meta.deletion_timestamp,
+    }
+    known = {name: value for name, value in metadata.items() if value}
+    parts = {name: msgspec.json.decode(raw) for name, raw in template.parts.items()}
+    return {"apiVersion": key.api_version, "kind": key.kind, "metadata": known, **parts}
 
 
 def read_parts(template: ResourceTemplate) -> Object:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from federation.api import PropagationPolicy, ResourceBinding
+from federation.interpreters.kind_rules import KindRules
 from federation.objects.names import Key
 from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.binding import (
@@ -42,7 +43,11 @@ class BindingStep(NamedTuple):
 
 
 def decide_binding(
-    key: Key, template: ResourceTemplate | None, binding: ResourceBinding | None, find: FindPolicies
+    key: Key,
+    template: ResourceTemplate | None,
+    binding: ResourceBinding | None,
+    find: FindPolicies,
+    rules: KindRules | None = None,
 ) -> BindingStep:
     """Decide about the binding with the name of this template's binding, if there is one."""
     if binding is not None and not belongs(binding, template):
@@ -54,9 +59,10 @@ def decide_binding(
         return BindingStep()
     claim = change_template(template, policy)
     if binding is not None:
-        patch = change_binding(binding, key, template, policy)
+        patch = change_binding(binding, key, template, policy, rules)
         return BindingStep(ChangeBinding(binding, patch) if patch else None, claim)
-    return BindingStep(CreateBinding(write_binding(key, template, policy)) if policy else None, claim)
+    wanted = write_binding(key, template, policy, rules) if policy else None
+    return BindingStep(CreateBinding(wanted) if wanted else None, claim)
 
 
 def find_policy(

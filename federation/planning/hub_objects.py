@@ -12,9 +12,11 @@ from federation.api import (
     PropagationPolicy,
     RebalancerStatus,
     ResourceBinding,
+    ResourceInterpreterCustomization,
     WorkloadRebalancer,
 )
 from federation.api.bindings import kind_of
+from federation.interpreters.kind_rules import KindRules
 from federation.objects.merge_patch import apply_merge_patch
 from federation.objects.names import Key, binding_of, cluster_of_works
 from federation.objects.resources import HeldWork
@@ -40,6 +42,7 @@ class HubSnapshot(NamedTuple):
     templates: Iterable[tuple[Key, ResourceTemplate]] = ()
     rebalancers: Iterable[WorkloadRebalancer] = ()
     complete: frozenset[tuple[str, str]] = frozenset()
+    interpreters: Iterable[ResourceInterpreterCustomization] = ()
 
 
 class HubObjects:
@@ -52,6 +55,8 @@ class HubObjects:
         self.templates = dict(snapshot.templates)
         self.rebalancers = {each.metadata.name: each for each in snapshot.rebalancers}
         self.complete = snapshot.complete
+        self.rules = KindRules()
+        self.rules.load(snapshot.interpreters)
         self._works = _index_works(snapshot.works)
         self._policies = _index_policies(snapshot.policies)
 

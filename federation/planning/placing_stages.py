@@ -69,7 +69,7 @@ def _list_template_keys(rehearsal: Rehearsal) -> list[Key]:
 
 def _detect(rehearsal: Rehearsal, key: Key) -> bool:
     hub, target = rehearsal.hub, key_of_binding(key)
-    step = decide_binding(key, hub.templates.get(key), hub.bindings.get(target), hub.find_policies)
+    step = decide_binding(key, hub.templates.get(key), hub.bindings.get(target), hub.find_policies, hub.rules)
     if step.claim:
         hub.patch_template(key, step.claim)
     return _carry_out(rehearsal, target, step) or bool(step.claim)

@@ -8,12 +8,16 @@ import msgspec
 
 from federation.api import AggregatedStatus, ResourceBinding
 from federation.failover.health_clock import read_health_clock
+from federation.interpreters.kind_rules import KindRules
+from federation.interpreters.operations import Operation
+from federation.interpreters.sandbox import ScriptFailure
 from federation.objects.any_json import number
 from federation.objects.conditions import find_condition, put_condition
 from federation.objects.health import UNKNOWN
+from federation.objects.merge_patch import make_merge_patch
 from federation.objects.names import Key
 from federation.objects.resources import HeldWork
-from federation.objects.template import Object, ResourceTemplate
+from federation.objects.template import Object, ResourceTemplate, read_whole
 from federation.propagation.status_rules import (
     NO_RANGES,
     AddressRanges,
@@ -80,11 +84,14 @@ def change_template_status(
     *,
     ranges: AddressRanges = NO_RANGES,
     silent: Collection[str] = (),
+    rules: KindRules | None = None,
 ) -> Object | None:
     """Return the merge patch of a template's status; None if nothing changes or the kind has no rule.
 
     The uid is its precondition: a template that was made anew does not get the status of the one before.
     """
+    if rules is not None and rules.has((key.api_version, key.kind), Operation.AGGREGATION):
+        return _aggregate(key, template, works, silent, rules)
     found = {
         name: forget_readiness(key.kind, status) if name in silent else status
         for name, work in works.items()
@@ -100,6 +107,22 @@ def change_template_status(
         generation=template.metadata.generation,
     )
     return None if status is None else {"metadata": {"uid": template.metadata.uid}, "status": status}
+
+
+def _aggregate(
+    key: Key,
+    template: ResourceTemplate,
+    works: Mapping[str, HeldWork],
+    silent: Collection[str],
+    rules: KindRules,
+) -> Object | None:
+    """Return the merge patch of the status that a script makes; a script that fails leaves it as it is."""
+    items = [_describe(name, work, is_silent=name in silent) for name, work in sorted(works.items())]
+    said = rules.aggregate(read_whole(key, template), items)
+    had = template.part("status") or {}
+    if isinstance(said, ScriptFailure) or said == had:
+        return None
+    return {"metadata": {"uid": template.metadata.uid}, "status": make_merge_patch(had, said)}
 
 
 def _change_conditions(

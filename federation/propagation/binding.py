@@ -15,6 +15,7 @@ from federation.api import (
 )
 from federation.api.bindings import CLUSTER_SCOPED, NAMESPACED
 from federation.api.labels import LABELS
+from federation.interpreters.kind_rules import KindRules
 from federation.objects.merge_patch import make_merge_patch
 from federation.objects.names import Key, is_withheld, name_binding, permanent_id
 from federation.objects.template import Object, ResourceTemplate
@@ -106,7 +107,9 @@ def is_claimed(labels: Labels | None) -> bool:
     return bool(list_claims(labels))
 
 
-def write_binding(key: Key, template: ResourceTemplate, policy: PropagationPolicy) -> Object:
+def write_binding(
+    key: Key, template: ResourceTemplate, policy: PropagationPolicy, rules: KindRules | None = None
+) -> Object:
     """Write a new binding, owned by its template."""
     labels, annotations = mark_claim(policy)
     target = key_of_binding(key)
@@ -122,12 +125,16 @@ def write_binding(key: Key, template: ResourceTemplate, policy: PropagationPolic
         "apiVersion": target.api_version,
         "kind": target.kind,
         "metadata": metadata,
-        "spec": msgspec.to_builtins(_spec(key, template, policy)),
+        "spec": msgspec.to_builtins(_spec(key, template, policy, rules)),
     }
 
 
 def change_binding(
-    binding: ResourceBinding, key: Key, template: ResourceTemplate, policy: PropagationPolicy | None
+    binding: ResourceBinding,
+    key: Key,
+    template: ResourceTemplate,
+    policy: PropagationPolicy | None,
+    rules: KindRules | None = None,
 ) -> Object | None:
     """Return the merge patch that brings a binding up to its policy; None if nothing changes.
 
@@ -135,7 +142,8 @@ def change_binding(
     """
     patch = change_marks(binding.metadata.labels, binding.metadata.annotations, policy)
     if policy is not None:
-        change = _change_spec(binding.spec, _spec(key, template, policy, before=binding.spec.suspension))
+        wanted = _spec(key, template, policy, rules, before=binding.spec.suspension)
+        change = _change_spec(binding.spec, wanted)
         if change:
             patch["spec"] = change
     return _conditional(patch, binding.metadata.resource_version)
@@ -174,9 +182,14 @@ def _given(marks: Marks) -> Labels:
 
 
 def _spec(
-    key: Key, template: ResourceTemplate, policy: PropagationPolicy, *, before: Suspension | None = None
+    key: Key,
+    template: ResourceTemplate,
+    policy: PropagationPolicy,
+    rules: KindRules | None,
+    *,
+    before: Suspension | None = None,
 ) -> BindingSpec:
-    said, demand = policy.spec, read_replica_demand(key, template)
+    said, demand = policy.spec, read_replica_demand(key, template, rules)
     return BindingSpec(
         resource=BoundResource(key.api_version, key.kind, key.namespace, key.name, template.metadata.uid),
         propagate_deps=said.propagate_deps if said.propagate_deps is not None else said.association,

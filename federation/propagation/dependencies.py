@@ -8,9 +8,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from federation.api import BindingSnapshot, PurgeMode, ResourceBinding, TargetCluster
+from federation.interpreters.kind_rules import KindRules
+from federation.interpreters.operations import Operation
+from federation.interpreters.sandbox import ScriptFailure
 from federation.objects.any_json import at, list_at, text_at
 from federation.objects.names import Key, is_withheld
-from federation.objects.template import Object, ResourceTemplate
+from federation.objects.template import Object, ResourceTemplate, read_whole
 from federation.propagation.binding import is_claimed, key_of_binding
 from federation.propagation.policy_match import MADE_BY_EVERY_CLUSTER
 from federation.rebalancing.handover import kept_replicas
@@ -42,8 +45,15 @@ _SECRETS_OF_VOLUMES: dict[str, tuple[str, ...]] = {
 }
 
 
-def find_dependencies(key: Key, template: ResourceTemplate) -> frozenset[Key]:
-    """Return the objects that the pods of a workload name; none for a kind without pods."""
+def find_dependencies(
+    key: Key, template: ResourceTemplate, rules: KindRules | None = None
+) -> frozenset[Key] | None:
+    """Return the objects that the pods of a workload name; none for a kind without pods.
+
+    Where users have scripts for the kind, it is what these find, or None if one of them fails.
+    """
+    if rules is not None and rules.has((key.api_version, key.kind), Operation.DEPENDENCIES):
+        return _ask(key, template, rules)
     path = _POD_AT.get((key.api_version, key.kind))
     if path is None:
         return frozenset()
@@ -51,6 +61,21 @@ def find_dependencies(key: Key, template: ResourceTemplate) -> frozenset[Key]:
     found = set(_of_pod(pod)) - set(MADE_BY_EVERY_CLUSTER)
     keys = (Key("v1", kind, key.namespace, name) for kind, name in found if name)
     return frozenset(each for each in keys if not is_withheld(each))
+
+
+def _ask(key: Key, template: ResourceTemplate, rules: KindRules) -> frozenset[Key] | None:
+    """Ask the scripts. What they find in other namespaces is not the workload's to take along."""
+    found = rules.find_dependencies((key.api_version, key.kind), read_whole(key, template))
+    if isinstance(found, ScriptFailure):
+        return None
+    keys = (
+        Key(each["apiVersion"], each["kind"], text_at(each, "namespace"), each["name"])
+        for each in found
+        if each["name"] and text_at(each, "namespace") in ("", key.namespace)
+    )
+    return frozenset(
+        each for each in keys if not is_withheld(each) and (each.kind, each.name) not in MADE_BY_EVERY_CLUSTER
+    )
 
 
 def find_clusters(binding: ResourceBinding) -> tuple[TargetCluster, ...]:

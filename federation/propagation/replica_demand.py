@@ -3,10 +3,14 @@
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from federation.api import NodeClaim, ReplicaRequirements
+from federation.interpreters.kind_rules import KindRules
+from federation.interpreters.operations import Operation
+from federation.interpreters.sandbox import ScriptFailure
 from federation.objects.names import Key
-from federation.objects.template import ResourceTemplate
+from federation.objects.template import ResourceTemplate, read_whole
 from reberth.cluster.pods.requests import count_incoming_requests, write_amount
 from reberth.records import PodSpec, Quantities
 from reberth.values.object_error import ObjectError
@@ -26,8 +30,12 @@ class ReplicaDemand(NamedTuple):
     requirements: ReplicaRequirements | None = None
 
 
-def read_replica_demand(key: Key, template: ResourceTemplate) -> ReplicaDemand:
+def read_replica_demand(
+    key: Key, template: ResourceTemplate, rules: KindRules | None = None
+) -> ReplicaDemand:
     """Read the replicas and their requirements. Raises ObjectError."""
+    if rules is not None and rules.has((key.api_version, key.kind), Operation.REPLICAS):
+        return _ask(key, template, rules)
     field, spec = REPLICAS.get((key.api_version, key.kind)), template.part("spec")
     if not isinstance(spec, dict):
         return ReplicaDemand()
@@ -40,6 +48,15 @@ def read_replica_demand(key: Key, template: ResourceTemplate) -> ReplicaDemand:
         replicas = min(replicas, spec["completions"])
     pod = (spec.get("template") or {}).get("spec") or {}
     return ReplicaDemand(replicas, _read_requirements(key, template, pod))
+
+
+def _ask(key: Key, template: ResourceTemplate, rules: KindRules) -> ReplicaDemand:
+    said = rules.count_replicas((key.api_version, key.kind), read_whole(key, template))
+    if isinstance(said, ScriptFailure):
+        reason = f"{Operation.REPLICAS}: {said.reason}"
+        raise ObjectError(key.kind, template.metadata, field="spec", reason=reason)
+    needs = said.requirements
+    return ReplicaDemand(said.replicas, replace(needs, namespace=key.namespace) if needs else None)
 
 
 def _read_requirements(key: Key, template: ResourceTemplate, pod: Any) -> ReplicaRequirements | None:  # noqa: ANN401 - any JSON

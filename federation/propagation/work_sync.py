@@ -8,8 +8,11 @@ import msgspec
 
 from federation.api import ManifestStatus
 from federation.failover.health_clock import CopyHealth, tell_health
+from federation.interpreters.kind_rules import KindRules
+from federation.interpreters.operations import Operation
+from federation.interpreters.sandbox import ScriptFailure
 from federation.objects.conditions import find_condition, put_condition
-from federation.objects.health import find_health, has_health_rule, is_rolling_out
+from federation.objects.health import NO_CUSTOM_RULES, find_health, has_health_rule, is_rolling_out
 from federation.objects.names import (
     MANAGED,
     TEMPLATE_UID,
@@ -20,7 +23,7 @@ from federation.objects.names import (
     permanent_id,
 )
 from federation.objects.resources import HeldWork
-from federation.objects.template import Object, ResourceTemplate, read_parts
+from federation.objects.template import Object, ResourceTemplate, read_whole
 from federation.propagation.manifest import GENERATION as GENERATION_OF_TEMPLATE
 from federation.propagation.status_rules import GENERATION, OF_TEMPLATE, tells_generations
 from federation.propagation.works import CONFLICT_RESOLUTION, read_manifests
@@ -182,6 +185,14 @@ def is_as_written(written: AppliedManifest | None, manifest: Object, found: Reso
     )
 
 
+def retain(manifest: Object, found: ResourceTemplate | None, rules: KindRules) -> Object | ScriptFailure:
+    """Return the manifest with what an existing copy keeps by the rules of users."""
+    target = key_of_manifest(manifest)
+    if found is None or not rules.has((target.api_version, target.kind), Operation.RETENTION):
+        return manifest
+    return rules.retain(manifest, read_whole(target, found))
+
+
 def omit_retained_replicas(manifest: Object, found: ResourceTemplate | None) -> Object:
     """Omit spec.replicas of an existing copy that something in the member scales, such as an autoscaler."""
     if found is None or not _retains_replicas(manifest):
@@ -220,7 +231,12 @@ def explain_rejection(error: ApiError, target: Key) -> str:
 
 
 def change_work_status(
-    work: HeldWork, outcomes: Sequence[ManifestOutcome], *, now: float, is_suspended: bool = False
+    work: HeldWork,
+    outcomes: Sequence[ManifestOutcome],
+    *,
+    now: float,
+    is_suspended: bool = False,
+    rules: KindRules | None = None,
 ) -> Object | None:
     """Return the merge patch of a Work's status; None if nothing changes.
 
@@ -228,7 +244,8 @@ def change_work_status(
     """
     status: Object = {}
     has, conditions = work.status.conditions, None
-    health = _read_health(next(iter(outcomes), None))
+    readings = [_read_copy(each, rules) for each in outcomes]
+    health = next((each.health for each in readings), None)
     told = tell_health(has, health, now=now) if health else ()
     for wanted in (*_list_conditions(has, outcomes, is_suspended=is_suspended), *told):
         if changed := put_condition(has, wanted, now=now):
@@ -236,8 +253,8 @@ def change_work_status(
     if conditions:
         status["conditions"] = conditions
     statuses = [
-        _describe(ordinal, each.target, each.plural, each.found)
-        for ordinal, each in enumerate(outcomes)
+        _describe(ordinal, each.target, each.plural, each.found, reading)
+        for ordinal, (each, reading) in enumerate(zip(outcomes, readings, strict=True))
         if each.found is not None
     ]
     if statuses != [_read(each) for each in work.status.manifest_statuses or ()]:
@@ -296,35 +313,43 @@ def _tell_generations(group: str, found: ResourceTemplate) -> Object:
     return {**generations, OF_TEMPLATE: int(of_template)} if is_number else generations
 
 
-def _can_be_told(found: ResourceTemplate) -> bool:
+def _can_be_told(status: Object) -> bool:
     """Tell whether the status of a copy is small and shallow enough to be told on.
 
     Otherwise the API server of the hub would refuse what is known of all clusters, or nobody could read it.
     """
-    text = bytes(found.parts["status"])
+    text = msgspec.json.encode(status)
     return len(text) <= LARGEST_STATUS and not is_deep(text, within=-_LEVELS_AROUND)
 
 
-def _read_health(outcome: ManifestOutcome | None) -> CopyHealth | None:
-    """Return what the member says of a copy; None for a kind of which health says nothing."""
-    if outcome is None or outcome.found is None:
-        return None
+class _CopyReading(NamedTuple):
+    """What the member says of a copy; `health` is None for a kind of which health says nothing."""
+
+    told_health: str
+    health: CopyHealth | None
+    status: Any = None
+
+
+def _read_copy(outcome: ManifestOutcome, rules: KindRules | None) -> _CopyReading:
+    """Read a copy once, by the rules of users where there are any."""
+    if outcome.found is None:
+        return _CopyReading("", None)
     target = outcome.target.api_version, outcome.target.kind
-    shown = _show(outcome.found)
-    if not has_health_rule(*target):
-        return None
-    return CopyHealth(find_health(*target, shown), is_rolling_out(*target, shown))
+    shown, custom = read_whole(outcome.target, outcome.found), rules.health if rules else NO_CUSTOM_RULES
+    told = find_health(*target, shown, custom)
+    health = CopyHealth(told, is_rolling_out(*target, shown)) if has_health_rule(*target, custom) else None
+    return _CopyReading(told, health, _reflect_status(target, shown, rules))
 
 
-def _show(found: ResourceTemplate) -> Object:
-    metadata = {
-        "generation": found.metadata.generation,
-        "deletionTimestamp": found.metadata.deletion_timestamp,
-    }
-    return {"metadata": metadata, **read_parts(found), "status": found.part("status")}
+def _reflect_status(target: tuple[str, str], shown: Object, rules: KindRules | None) -> Any:  # noqa: ANN401 - any JSON
+    """Return what is told of a status: what a script picks, and all of it where there is none that works."""
+    if rules is None or not rules.has(target, Operation.STATUS):
+        return shown.get("status")
+    said = rules.reflect_status(shown)
+    return shown.get("status") if isinstance(said, ScriptFailure) else said
 
 
-def _describe(ordinal: int, key: Key, plural: str, found: ResourceTemplate) -> Object:
+def _describe(ordinal: int, key: Key, plural: str, found: ResourceTemplate, reading: _CopyReading) -> Object:
     group, _, version = key.api_version.rpartition("/")
     identifier = {
         "ordinal": ordinal,
@@ -335,8 +360,8 @@ def _describe(ordinal: int, key: Key, plural: str, found: ResourceTemplate) -> O
         "namespace": key.namespace,
         "name": key.name,
     }
-    status = found.part("status")
+    status = reading.status
     described = {"identifier": {name: value for name, value in identifier.items() if value != ""}}
-    if isinstance(status, dict) and _can_be_told(found):
+    if isinstance(status, dict) and _can_be_told(status):
         described["status"] = {**status, **_tell_generations(group, found)}
-    return {**described, "health": find_health(key.api_version, key.kind, _show(found))}
+    return {**described, "health": reading.told_health}

@@ -13,6 +13,9 @@ from federation.api import (
 )
 from federation.api.bindings import kind_of
 from federation.failover.state_preservation import annotate_state, labels_for_copy
+from federation.interpreters.kind_rules import KindRules
+from federation.interpreters.operations import Operation
+from federation.interpreters.sandbox import ScriptFailure
 from federation.objects.names import (
     EXECUTION_FINALIZER,
     MANAGED,
@@ -30,6 +33,7 @@ from federation.propagation.replica_demand import REPLICAS
 from federation.rebalancing.handover import kept_replicas
 from federation.scheduling.rounding import divide, prefers_last_name
 from reberth.records import Labels
+from reberth.values.object_error import ObjectError
 
 CONFLICT_RESOLUTION = "work.karmada.io/conflict-resolution"
 
@@ -43,7 +47,11 @@ class WorkChanges(NamedTuple):
 
 
 def plan_works(
-    key: Key, binding: ResourceBinding, template: ResourceTemplate, existing: Mapping[str, HeldWork]
+    key: Key,
+    binding: ResourceBinding,
+    template: ResourceTemplate,
+    existing: Mapping[str, HeldWork],
+    rules: KindRules | None = None,
 ) -> WorkChanges:
     """Compare the existing Works with the wanted ones.
 
@@ -55,7 +63,13 @@ def plan_works(
     held = {name for name, task in tasks.items() if name not in targets and not _is_direct(task)}
     wanted = {
         name: write_work(
-            key, binding, template, name, replicas, state=labels_for_copy(binding, name, existing.get(name))
+            key,
+            binding,
+            template,
+            name,
+            replicas,
+            state=labels_for_copy(binding, name, existing.get(name)),
+            rules=rules,
         )
         for name, replicas in targets.items()
     }
@@ -101,10 +115,17 @@ def write_work(
     replicas: int,
     *,
     state: Labels | None = None,
+    rules: KindRules | None = None,
 ) -> Object:
-    """Write the Work of one cluster; `state` are labels that the copy takes over from the one it replaces."""
+    """Write the Work of one cluster; `state` are labels that the copy takes over from the one it replaces.
+
+    Raises ObjectError if a script that sets the replicas fails.
+    """
     labels, annotations = tie_to_binding(kind_of(binding), binding.metadata)
-    manifest = complete_manifest(key, write_manifest(key, template), binding, (cluster, replicas))
+    whole = write_manifest(key, template)
+    if binding.spec.replicas and rules and rules.has((key.api_version, key.kind), Operation.REVISION):
+        whole = _revise(whole, template, replicas, rules)
+    manifest = complete_manifest(key, whole, binding, (cluster, replicas))
     manifest["metadata"]["labels"] |= state or {}
     return {
         "apiVersion": WORKS_API_VERSION,
@@ -122,6 +143,14 @@ def write_work(
             "preserveResourcesOnDeletion": bool(binding.spec.preserve_resources_on_deletion),
         },
     }
+
+
+def _revise(manifest: Object, template: ResourceTemplate, replicas: int, rules: KindRules) -> Object:
+    said = rules.revise(manifest, replicas)
+    if isinstance(said, ScriptFailure):
+        reason = f"{Operation.REVISION}: {said.reason}"
+        raise ObjectError(str(manifest["kind"]), template.metadata, field="spec", reason=reason)
+    return said
 
 
 def _is_halted(binding: ResourceBinding, cluster: str) -> bool:

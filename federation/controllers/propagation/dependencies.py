@@ -80,7 +80,11 @@ class DependenciesController:
             self._unknown.add(key)
             return self._needs.get(key, frozenset())
         template = self._hub.find(resource, bound.namespace, bound.name)
-        return frozenset() if template is None else find_dependencies(bound, template)
+        found = frozenset() if template is None else find_dependencies(bound, template, self._hub.rules)
+        if found is None:
+            self._unknown.add(key)
+            return self._needs.get(key, frozenset())
+        return found
 
     async def _reconcile(self, key: Key) -> float | None:
         for unknown in list(self._unknown):

@@ -133,7 +133,7 @@ class DetectorController:
         template, binding = self._hub.find(resource, key.namespace, key.name), self._find_binding(key)
         target = key_of_binding(key)
         bindings = resources.binding_resource(target.kind)
-        step = decide_binding(key, template, binding, self._find_policies)
+        step = decide_binding(key, template, binding, self._find_policies, self._hub.rules)
         if step.claim:
             self._claims.add(key)
         match step.binding:

@@ -17,6 +17,9 @@ from federation.hub.member_apply import apply_to_member, delete_from_member, rea
 from federation.hub.sessions import Session, Sessions
 from federation.hub.telemetry.step_events import COPY_APPLIED, tell_step
 from federation.hub.workqueue import QueueSettings, WorkQueue
+from federation.interpreters.kind_rules import KindRules
+from federation.interpreters.operations import Operation
+from federation.interpreters.sandbox import ScriptFailure
 from federation.objects import resources
 from federation.objects.contests import Contests
 from federation.objects.names import (
@@ -42,6 +45,7 @@ from federation.propagation.work_sync import (
     list_manifests,
     mark_of,
     omit_retained_replicas,
+    retain,
     uid_of_template,
     work_of,
 )
@@ -63,8 +67,9 @@ class _Outcomes(NamedTuple):
     manifests: Sequence[ManifestOutcome]
     is_suspended: bool = False
 
-    def change(self, work: HeldWork, *, now: float) -> Object | None:
-        return change_work_status(work, self.manifests, now=now, is_suspended=self.is_suspended)
+    def change(self, work: HeldWork, *, now: float, rules: KindRules) -> Object | None:
+        suspended = self.is_suspended
+        return change_work_status(work, self.manifests, now=now, is_suspended=suspended, rules=rules)
 
 
 class _Change(NamedTuple):
@@ -188,6 +193,11 @@ class ExecutionController:
             reason = f"{unknown.kind}: this kind cannot be propagated"
             return ManifestOutcome(unknown, "", None, reason), self._settings.try_again_every
         found, problem = session.find(resource, target.namespace, target.name), None
+        kept = retain(manifest, found, self._hub.rules)
+        if isinstance(kept, ScriptFailure):
+            reason = f"{Operation.RETENTION}: {kept.reason}"
+            return ManifestOutcome(target, resource.name, found, reason), self._settings.try_again_every
+        manifest = kept
         written = self._written.get(key, {}).get(target)
         wanted, subject, now = omit_retained_replicas(manifest, found), (key, target), self._hub.clock()
         if not is_as_written(written, wanted, found):
@@ -299,7 +309,7 @@ class ExecutionController:
         """Keep the outcomes; the reports queue writes them at a lower urgency."""
         self._outcomes[key] = found
         self._changes.pop(key, None)
-        change = found.change(work, now=self._hub.clock())
+        change = found.change(work, now=self._hub.clock(), rules=self._hub.rules)
         if change is not None:
             self._changes[key] = _Change(work, change)
             self._reports.add(key)
@@ -311,7 +321,8 @@ class ExecutionController:
         if work is None or found is None or work.metadata.deletion_timestamp is not None:
             return
         is_same = known is not None and known.work is work
-        status = known.patch if known and is_same else found.change(work, now=self._hub.clock())
+        now, rules = self._hub.clock(), self._hub.rules
+        status = known.patch if known and is_same else found.change(work, now=now, rules=rules)
         if status is None:
             return
         await self._hub.patch(resources.WORKS, work, status, subresource="status")

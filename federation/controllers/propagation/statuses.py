@@ -139,7 +139,7 @@ class StatusesController:
         if kind is None or template is None or template.metadata.uid != binding.spec.resource.uid:
             return None
         template_change = change_template_status(
-            target, binding, template, works, ranges=self._ranges, silent=self._silent
+            target, binding, template, works, ranges=self._ranges, silent=self._silent, rules=self._hub.rules
         )
         if template_change is not None:
             await self._hub.patch(kind, template, template_change, subresource="status")

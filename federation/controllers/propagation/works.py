@@ -83,7 +83,7 @@ class WorksController:
         existing = self._index.of(key)
         if not existing and (wait := self._wait(key, template, binding)):
             return wait
-        steps = plan_works(bound, binding, template, existing)
+        steps = plan_works(bound, binding, template, existing, self._hub.rules)
         for work in steps.delete.values():
             await self._remove(work)
         for work, change in steps.change.values():

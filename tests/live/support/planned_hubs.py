@@ -44,6 +44,7 @@ LISTED = {
     "policy.karmada.io": ["propagationpolicies", "clusterpropagationpolicies"],
     "work.karmada.io": ["resourcebindings", "clusterresourcebindings", "works"],
     "apps.karmada.io": ["workloadrebalancers"],
+    "config.karmada.io": ["resourceinterpretercustomizations"],
     "apps": ["deployments"],
 }
 KINDS = (BINDINGS, REBALANCERS, POLICIES, DEPLOYMENTS, CLUSTERS)
