@@ -15,7 +15,7 @@ from localcluster.cluster import Cluster
 from reberth.client.access import Access
 from reberth.client.api import Api
 from reberth.cluster.kinds import PODS
-from reberth.records import ObjectMeta, Pod
+from reberth.records import Container, ObjectMeta, Pod, PodSpec
 from reberth.values import errors
 from reberth.values.refusal import Refused
 from rescheduler.execution.dry_runs.guard import ACCOUNT, BINDING, NAME, POLICY, DryRunGuard
@@ -86,11 +86,12 @@ async def test_the_account_creates_no_pod_but_as_a_dry_run(shared: Cluster) -> N
     """The API server refuses it, whatever the rescheduler asks for."""
     own = shared.design.kubeconfig(ACCOUNT)
     body: Object = {"metadata": {"name": "mine", "namespace": "default"}, "spec": pod_spec()}
+    spec = PodSpec(containers=(Container(name="main", image="img"),))
     async with Api(Access(str(own))) as api:
         assert await DryRunGuard(api).find_trouble() is None
         assert (await api.try_create(PODS, body, namespace="default")).metadata.name == "mine"
         with pytest.raises(errors.Forbidden, match="the rescheduler creates pods only as a dry run"):
-            await api.create(PODS, Pod(ObjectMeta("mine", "default")), namespace="default")
+            await api.create(PODS, Pod(ObjectMeta("mine", "default"), spec), namespace="default")
     async with shared.client() as client:
         assert "mine" not in [each["metadata"]["name"] for each in (await client.get(PODS_PATH))["items"]]
 
