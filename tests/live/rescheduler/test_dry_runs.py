@@ -33,6 +33,8 @@ pytestmark = pytest.mark.live
 LEASE = {"namespace": "reberth-system", **moves.BRIEF_LEASE}
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 PODS_PATH = "/api/v1/namespaces/default/pods"
+_NOTICED = 5.0
+"""Seconds in which the API server takes notice of a new admission policy."""
 ASKED = policy(confirm="dryRun")
 
 
@@ -89,6 +91,7 @@ async def test_the_account_creates_no_pod_but_as_a_dry_run(shared: Cluster) -> N
     spec = PodSpec(containers=(Container(name="main", image="img"),))
     async with Api(Access(str(own))) as api:
         assert await DryRunGuard(api).find_trouble() is None
+        await asyncio.sleep(_NOTICED)
         assert (await api.try_create(PODS, body, namespace="default")).metadata.name == "mine"
         with pytest.raises(errors.Forbidden, match="the rescheduler creates pods only as a dry run"):
             await api.create(PODS, Pod(ObjectMeta("mine", "default"), spec), namespace="default")
