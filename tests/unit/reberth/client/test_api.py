@@ -12,7 +12,8 @@ import pytest
 from aiohttp import ClientResponse
 
 from reberth.client.access import Access
-from reberth.client.api import Api, ApiSettings, _failure
+from reberth.client.answer import read_failure
+from reberth.client.api import Api, ApiSettings
 from reberth.cluster.kinds import PODS
 from reberth.protocol.request import ApiRequest
 from reberth.protocol.response import LARGEST_OBJECT, LARGEST_PAGE, Reader
@@ -198,6 +199,6 @@ async def test_no_more_is_read_of_an_endless_answer_than_an_honest_one_may_have(
 
 async def test_an_endless_error_is_one_without_words() -> None:
     answer = Endless()
-    failure = await _failure(ApiRequest("get", "pods", "/api/v1/pods"), cast("ClientResponse", answer))
+    failure = await read_failure(ApiRequest("get", "pods", "/api/v1/pods"), cast("ClientResponse", answer))
     assert isinstance(failure, ServerFault)
     assert answer.taken <= LARGEST_OBJECT + 2 * PIECE
