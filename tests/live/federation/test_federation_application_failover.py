@@ -9,15 +9,16 @@ import pytest_asyncio
 
 from reberth.values.timestamp import parse_time
 from tests.live.support.evictions import is_gone, remove, targets, tasks, told, works
-from tests.live.support.failing_members import NAMES, Partitioned, counting, partitioned, until
+from tests.live.support.failing_members import LIVING, NAMES, Partitioned, counting, partitioned, until
 from tests.live.support.hub_and_members import deployment, eventually, policy
-from tests.live.support.hub_paths import BINDINGS, DEPLOYMENTS, POLICIES
+from tests.live.support.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, POLICIES
+from tests.live.support.rebalancing_members import cordon, has_allocated
 from tests.support.builders import Object
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 LIFE = "localcluster.reberth.dev/life"
 PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
-NODES, PODS = "/api/v1/nodes", "/api/v1/namespaces/default/pods"
+PODS = "/api/v1/namespaces/default/pods"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -64,6 +65,11 @@ def held(reason: str) -> Any:
     return holds
 
 
+def unhealthy_since(one: Any) -> Any:
+    told = (one or {}).get("status", {}).get("aggregatedStatus", ())
+    return next((each["unhealthySince"] for each in told if "unhealthySince" in each), None)
+
+
 async def ready_in(place: Partitioned, member: str, name: str, count: int = 2) -> None:
     await eventually(
         place.members[member],
@@ -107,21 +113,16 @@ async def test_a_workload_that_is_preempted_for_long_moves_to_a_cluster_with_roo
     await told(place, "EvictWorkloadFromClusterSucceed", "member1")
     await binding_that(place, "low", held("Calm"))
     await place.members["member1"].delete(f"{DEPLOYMENTS}/peak")
-    await remove(place, "low")
+    await clean_up(place, "low")
 
 
 async def test_a_workload_whose_spot_nodes_go_away_moves_on(place: Partitioned) -> None:
     await apply(place, "spot", failing_over(*NAMES))
     await ready_in(place, "member1", "spot")
-    member = place.members["member1"]
-    (node,) = (await member.get(NODES))["items"]
-    await member.patch(f"{NODES}/{node['metadata']['name']}", {"spec": {"unschedulable": True}})
-    for pod in (await member.get(PODS))["items"]:
-        await member.delete(f"{PODS}/{pod['metadata']['name']}")
+    await break_down(place, "member1")
     await ready_in(place, "member2", "spot")
     await binding_that(place, "spot", lambda one: targets(one) == ["member2"] and not tasks(one))
-    await member.patch(f"{NODES}/{node['metadata']['name']}", {"spec": {"unschedulable": None}})
-    await remove(place, "spot")
+    await clean_up(place, "spot")
 
 
 async def test_an_image_that_is_bad_everywhere_moves_twice_and_is_given_up(place: Partitioned) -> None:
@@ -152,17 +153,17 @@ async def test_purged_directly_there_are_never_two_copies(place: Partitioned) ->
             await asyncio.sleep(0.02)
 
     watching = asyncio.create_task(watch())
-    await break_down(place, "member1", "alone")
+    await break_down(place, "member1")
     await ready_in(place, "member2", "alone")
     watching.cancel()
     assert not any(old and new for old, new in seen)
-    await remove(place, "alone")
+    await clean_up(place, "alone")
 
 
 async def test_with_never_the_old_copy_stays_until_a_person_ends_the_task(place: Partitioned) -> None:
     await apply(place, "kept", failing_over(*NAMES, purgeMode="Never"))
     await ready_in(place, "member1", "kept")
-    await break_down(place, "member1", "kept")
+    await break_down(place, "member1")
     await ready_in(place, "member2", "kept")
     await asyncio.sleep(3)
     found = await place.hub.get(f"{BINDINGS}/kept-deployment")
@@ -171,26 +172,26 @@ async def test_with_never_the_old_copy_stays_until_a_person_ends_the_task(place:
     assert await place.members["member1"].get(f"{DEPLOYMENTS}/kept")
     await place.hub.patch(f"{BINDINGS}/kept-deployment", {"spec": {"gracefulEvictionTasks": None}})
     await eventually(place.members["member1"], f"{DEPLOYMENTS}/kept", is_gone)
-    await remove(place, "kept")
+    await clean_up(place, "kept")
 
 
 async def test_state_travels_to_the_next_copy_as_labels(place: Partitioned) -> None:
     rules = {"rules": [{"aliasLabelName": "shop.example/wanted", "jsonPath": "{.replicas}"}]}
     await apply(place, "state", failing_over(*NAMES, purgeMode="Directly", statePreservation=rules))
     await ready_in(place, "member1", "state")
-    await break_down(place, "member1", "state")
+    await break_down(place, "member1")
     await ready_in(place, "member2", "state")
     copy = await place.members["member2"].get(f"{DEPLOYMENTS}/state")
     assert copy["metadata"]["labels"]["shop.example/wanted"] == "2"
-    await remove(place, "state")
+    await clean_up(place, "state")
 
 
 async def test_killed_again_and_again_it_moves_once_and_keeps_its_clock(place: Partitioned) -> None:
     await apply(place, "killed", failing_over(*NAMES, seconds=12))
     await ready_in(place, "member1", "killed")
-    await break_down(place, "member1", "killed")
-    found = await binding_that(place, "killed", held("Tolerating"))
-    since = found["status"]["aggregatedStatus"][0]["unhealthySince"]
+    await break_down(place, "member1")
+    await binding_that(place, "killed", held("Tolerating"))
+    since = unhealthy_since(await binding_that(place, "killed", unhealthy_since))
     for _ in range(3):
         await asyncio.sleep(1)
         await place.crash()
@@ -201,17 +202,22 @@ async def test_killed_again_and_again_it_moves_once_and_keeps_its_clock(place: P
     await ready_in(place, "member2", "killed")
     await binding_that(place, "killed", lambda one: not tasks(one))
     assert (await place.hub.get(works("member2")))["items"]
-    await remove(place, "killed")
+    await clean_up(place, "killed")
 
 
-async def break_down(place: Partitioned, member: str, name: str) -> None:
-    """Let the pods of one member fail for good, as with a configuration that is wrong there alone."""
-    found = await place.members[member].get(f"{PODS}?labelSelector=app%3D{name}")
-    node = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}}
-    for pod in found["items"]:
-        path = f"{PODS}/{pod['metadata']['name']}"
-        await place.members[member].patch(path, {"metadata": {"annotations": {LIFE: "never-ready"}}})
-        await place.members[member].patch(f"{path}/status", node)
+async def break_down(place: Partitioned, member: str) -> None:
+    """Take the nodes of a member away from the pods there, and from all that replace them."""
+    await cordon(place.place, member, unschedulable=True)
+    for pod in (await place.members[member].get(PODS))["items"]:
+        await place.members[member].delete(f"{PODS}/{pod['metadata']['name']}")
+
+
+async def clean_up(place: Partitioned, name: str) -> None:
+    """Have the next workload find nodes again, and nothing of this one."""
+    await remove(place, name)
+    for member in LIVING:
+        await cordon(place.place, member, unschedulable=None)
+        await eventually(place.hub, f"{CLUSTERS}/{member}", has_allocated(most=0))
 
 
 async def count_pods(place: Partitioned, member: str, name: str) -> int:

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import ClientResponse
 
 from reberth.client.access import Access
-from reberth.client.answer import read_failure
+from reberth.client.answer import read_failure, read_lines
 from reberth.client.api import Api, ApiSettings
 from reberth.cluster.kinds import PODS
 from reberth.protocol.request import ApiRequest
@@ -169,7 +169,7 @@ async def list_in_parts(api: Api) -> None:
 async def follow(api: Api) -> None:
     reader = cast("Reader[Any]", None)
     request = ApiRequest("watch", "pods", "/api/v1/pods")
-    async for _ in api._lines(request, reader, await api._open(request)):
+    async for _ in read_lines(request, reader, await api._open(request)):
         pass
 
 

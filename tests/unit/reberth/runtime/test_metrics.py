@@ -35,7 +35,7 @@ UNITLESS = (
         "_disruptions",
         "_refusals",
     ),
-    *("_under_way", "_clusters", "_ready_copy", "_running", "_failing", "_storm"),
+    *("_under_way", "_clusters", "_ready_copy", "_running", "_failing", "_storm", "_scripts"),
     *("_on", "_awaiting_restart", "_paused", "_leading", "_applying", "_mode"),
 )
 
