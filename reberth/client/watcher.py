@@ -154,7 +154,10 @@ class Watcher(Generic[T]):
 
     @property
     def is_answered(self) -> bool:
-        """Whether there was a first list, or a refusal that retries are unlikely to change soon."""
+        """Whether there was a first list, or a refusal that retries are unlikely to change soon.
+
+        Of a kind of another project any failure is enough.
+        """
         return self._answered.is_set()
 
     @property
@@ -403,6 +406,8 @@ class Watcher(Generic[T]):
         if trouble != self.trouble:
             log.warning("cache not synced", resource=self.resource.full_name, reason=trouble)
         self.trouble = trouble
+        if self.resource.is_custom:  # nothing depends on it, and it may stay broken
+            self._answered.set()
 
 
 def _describe_absence(resource: Resource[Any]) -> str:

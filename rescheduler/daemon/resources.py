@@ -83,11 +83,11 @@ class DaemonResources(ClusterResources):
 
         A kind that only informs must not stop the whole cluster; what is wrong with it is a warning.
         """
-        watchers, ignored = self.mirror.watchers.items(), {*ONLY_INFORMING, *self._find_unread()}
+        unread = self._find_unread()
         return {
             name: watcher.age if watcher.trouble else 0.0
-            for name, watcher in watchers
-            if watcher.is_synced and name not in ignored
+            for name, watcher in self.mirror.watchers.items()
+            if watcher.is_synced and name not in unread and not _only_informs(name, watcher)
         }
 
     def refuse_unread(self) -> Refused | None:
@@ -129,7 +129,7 @@ class DaemonResources(ClusterResources):
                 continue
             if not watcher.is_synced and name not in FOR_THE_DAEMON and not trouble.startswith(NOT_INSTALLED):
                 yield f"planned without {name}: {trouble}"
-            elif watcher.is_synced and watcher.trouble and name in ONLY_INFORMING:
+            elif watcher.is_synced and watcher.trouble and _only_informs(name, watcher):
                 yield f"planned with old {name}: {watcher.trouble}"
 
     def announce_refusal(self, why: str) -> None:
@@ -137,6 +137,11 @@ class DaemonResources(ClusterResources):
         lease = self.settings().lease
         regarding = ObjectReference("coordination.k8s.io/v1", "Lease", lease.namespace, lease.name)
         self.recorder.record(regarding, reason="SettingsRefused", note=why, action="Reload", kind=WARNING)
+
+
+def _only_informs(name: str, watcher: Watcher[Any]) -> bool:
+    """Tell whether nothing depends on a kind: those of other projects may be broken for long."""
+    return name in ONLY_INFORMING or watcher.resource.is_custom
 
 
 @asynccontextmanager

@@ -210,6 +210,20 @@ async def test_any_other_kind_that_is_not_installed_is_a_trouble(resource: Resou
     watching.cancel()
 
 
+@pytest.mark.parametrize("is_custom", [True, False])
+@pytest.mark.looptime
+async def test_only_a_kind_of_another_project_is_not_waited_for_while_it_fails(*, is_custom: bool) -> None:
+    api, resource = FakeApi(), replace(STREAMED, is_custom=is_custom)
+    api.is_reachable = False
+    watcher = Watcher(
+        cast("Api", api), Cache(version=(1, 36)), resource, settings=WatchSettings(), on_change=lambda: None
+    )
+    watching = asyncio.create_task(watcher.run())
+    await asyncio.sleep(1)
+    assert (watcher.is_answered, watcher.is_synced) == (is_custom, False)
+    watching.cancel()
+
+
 class PagingApi:
     """A server that cannot stream lists; it notes what each request selected.
 

@@ -59,7 +59,9 @@ class FakeWatcher:
         trouble: str | None = None,
         age: float = 40.0,
         listed: int = 0,
+        is_custom: bool = False,
     ) -> None:
+        self.resource = SimpleNamespace(is_custom=is_custom)
         self.trouble, self.age, self.listed = trouble, age, listed
         self._synced, self._answered = asyncio.Event(), asyncio.Event()
         if synced:
@@ -109,6 +111,12 @@ def test_a_broken_watch_of_what_only_informs_is_a_warning() -> None:
     found = resources(nodeclaims=broken, nodepools=well, services=watcher(trouble="silent"))
     assert set(found.find_cache_ages()) == {*FOR_THE_DAEMON, "services"}
     assert list(found.list_warnings()) == ["planned with old nodeclaims: watch: 403 forbidden"]
+
+
+def test_a_broken_watch_of_another_projects_kind_is_a_warning() -> None:
+    found = resources(**{"clonesets.apps.kruise.io": watcher(trouble="503 unavailable", is_custom=True)})
+    assert set(found.find_cache_ages()) == set(FOR_THE_DAEMON)
+    assert list(found.list_warnings()) == ["planned with old clonesets.apps.kruise.io: 503 unavailable"]
 
 
 def test_a_cache_that_never_synced_has_no_age_and_is_reported() -> None:
