@@ -20,6 +20,7 @@ from reberth.records import WorkloadIdentity
 from reberth.values.pod_limit import PodLimit
 from reberth.values.refusal import Refused
 from rescheduler.observe.rule_context import Budget, RuleContext
+from rescheduler.protections.pod_groups import find_gang
 from rescheduler.protections.workloads import UNREADABLE, QuotaNeed, list_needs
 
 _SPARING = "AlwaysAllow"
@@ -96,6 +97,16 @@ def charge_ready(place: int, context: RuleContext) -> Iterator[Charge]:
         workload = int(context.workload_of[context.template_of(place)])
         left = int(context.ready_replicas[workload]) - 1
         yield Charge("LastReady", ("LastReady", workload), left, "no other replica would be Ready")
+
+
+def charge_gang(place: int, context: RuleContext) -> Iterator[Charge]:
+    """Charge a move to the Ready pods that the gang of its PodGroup can spare."""
+    row = context.row(place)
+    is_asked = context.protections.gangs and row.is_ready
+    gang = find_gang(context.template(context.template_of(place)), context) if is_asked else None
+    if gang:
+        reason = f"schedulingGroup {gang.group}: fewer than minCount {gang.least} would be Ready"
+        yield Charge("Gang", ("Gang", row.namespace, gang.group), gang.ready - gang.least, reason)
 
 
 def charge_rates(place: int, context: RuleContext) -> Iterator[Charge]:

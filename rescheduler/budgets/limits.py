@@ -23,6 +23,7 @@ from rescheduler.budgets.allowances import (
     InFlightMove,
     charge_budget,
     charge_cycle,
+    charge_gang,
     charge_in_flight,
     charge_quotas,
     charge_rates,
@@ -139,6 +140,7 @@ def _list_charges(move: CandidateMove, context: RuleContext) -> Iterator[Charge]
     in_flight = InFlightMove(row.namespace, context.identify(move.place), move.source, move.destination)
     yield from charge_in_flight(in_flight, context)
     yield from charge_ready(move.place, context)
+    yield from charge_gang(move.place, context)
     yield from charge_rates(move.place, context)
     yield from charge_quotas(move.place, context)
     yield from charge_asking(move.place, context)
@@ -177,6 +179,7 @@ def _list_of_living(place: int, context: RuleContext) -> Iterator[Charge]:
     if isinstance(budget, Charge):
         yield budget
     yield from charge_ready(place, context)
+    yield from charge_gang(place, context)
     yield from charge_quotas(place, context)
 
 

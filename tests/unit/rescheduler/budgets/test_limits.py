@@ -387,6 +387,39 @@ def test_the_pod_of_an_open_move_is_no_ready_replica_to_count_on() -> None:
     assert only(context, "web-2") == Refused("LastReady", "no other replica would be Ready")
 
 
+TRAIN = {"podGroupName": "train"}
+GANG = {
+    "apiVersion": "scheduling.k8s.io/v1beta1",
+    "kind": "PodGroup",
+    "metadata": {"name": "train", "namespace": "default", "uid": "pg"},
+    "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
+}
+MEMBERS = [
+    replica(f"{of}-{n}", owned_by=owner("ReplicaSet", of), uid=f"uid-{of}-{n}", schedulingGroup=TRAIN)
+    for of in ("a", "b")
+    for n in (1, 2)
+]
+
+
+def test_a_plan_leaves_a_gang_as_many_pods_as_it_needs() -> None:
+    context = context_of(*MEMBERS, GANG, limits=FREE)
+    assert spend_all(context, "a-1", "b-1") == [None, "Gang"]
+    careless = context_of(*MEMBERS, GANG, limits=FREE, protections=ProtectionSettings(gangs=False))
+    assert spend_all(careless, "a-1", "b-1") == [None, None]
+
+
+def test_the_pod_of_an_open_move_counts_as_lost_to_its_gang_while_it_is_ready() -> None:
+    context = context_of(*MEMBERS, GANG, history("a", open=[open_move("a-1")]), limits=FREE)
+    said = "schedulingGroup train: fewer than minCount 3 would be Ready"
+    assert only(context, "b-1") == Refused("Gang", said)
+    unready = MEMBERS[0] | {
+        "metadata": {**MEMBERS[0]["metadata"], "name": "a-3", "uid": "uid-a-3"},
+        "status": {},
+    }
+    opened = history("a", open=[open_move("a-3")])
+    assert only(context_of(*MEMBERS, unready, GANG, opened, limits=FREE), "b-1") is None
+
+
 most = st.none() | st.integers(0, 4)
 
 

@@ -281,6 +281,32 @@ def test_moves_that_are_checked_together_get_the_answers_that_they_get_one_by_on
         assert said == alone
 
 
+def test_a_gang_spares_no_more_pods_to_moves_that_are_checked_together() -> None:
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "train", "namespace": "default", "uid": "pg"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
+    }
+    members = [
+        replica(
+            f"{of}-{n}",
+            owned_by=builders.owner("ReplicaSet", of),
+            uid=f"uid-{of}-{n}",
+            schedulingGroup={"podGroupName": "train"},
+        )
+        for of in ("a", "b")
+        for n in (1, 2)
+    ]
+    together = revalidate(context_of(builders.node("n2"), *members, group).snapshot)
+    first, second = (opened(id=f"m-{of}", pod=f"{of}-1", podUID=f"uid-{of}-1") for of in ("a", "b"))
+    assert together.refuse(first, "n2") is None
+    together.count_open(first)
+    refused = together.refuse(second, "n2")
+    assert refused is not None
+    assert refused.rule == "Gang"
+
+
 RED = {"key": "team", "value": "red", "effect": "NoSchedule"}
 RED_SINCE = PlanMemory(tainted_since={"n1": {"team=red:NoSchedule": NOW - 301}})
 
