@@ -55,8 +55,12 @@ class Evictor:
         self._confirmation = ReplacementConfirmation(context, validator)
 
     async def evict(self, state: MoveState) -> MoveState:
-        """Give the state afterwards: the pod is terminating or gone, or the move is refused."""
-        refused = await self._refuse_unseen(state)
+        """Give the state afterwards: the pod is terminating or gone, or the move is refused.
+
+        What may take long, because webhooks are called, comes first: acknowledgement and validation are new.
+        """
+        refused = await self._confirmation.refuse(state.entry, self._handle.namespace)
+        refused = refused or await self._refuse_unseen(state)
         pod = None if refused or state.resumed else self._find_comparable(state)
         left = await self._evict_version(state, pod) if pod else None
         # What the cache says was not true, or is not of this process: it is not believed a second time.
@@ -70,7 +74,9 @@ class Evictor:
 
     async def _evict_version(self, state: MoveState, pod: Pod) -> MoveState | None:
         """Evict the pod if it still is as it is cached; None: the newest one has to be looked at."""
-        refused = self._refuse_lost(state) or await self._validate(state, pod)
+        refused = self._refuse_lost(state) or await self._validator.refuse(
+            state.entry, pod, resumed=state.resumed
+        )
         if refused:
             return await self._confirm(state, pod, refused)
         seen = take_sighting(state, pod, now=self._context.clock())
@@ -135,14 +141,10 @@ class Evictor:
         )
 
     async def _refuse(self, state: MoveState, pod: Pod) -> Refused | None:
-        refused = await self._validate(state, pod)
+        refused = await self._validator.refuse(state.entry, pod, resumed=state.resumed)
         if refused or not may_return(pod):
             return refused
         return read_dry_run(await self._send(state, dry_run=True, version=None))
-
-    async def _validate(self, state: MoveState, pod: Pod) -> Refused | None:
-        refused = await self._validator.refuse(state.entry, pod, resumed=state.resumed)
-        return refused or await self._confirmation.refuse(state.entry, pod)
 
     def _refuse_lost(self, state: MoveState) -> Refused | None:
         """Refuse a move of which something has been removed since it was answered."""

@@ -25,7 +25,7 @@ from reberth.cluster.snapshot import Snapshot
 from reberth.forecast.replacement.dry_run import WholeTemplate, compose_pod, judge_answer, judge_refusal
 from reberth.forecast.replacement.next_pod import NextPod, find_next
 from reberth.forecast.replacement.origin import Origin, find_origin
-from reberth.records import NamedClaimTemplate, ObjectMeta, OpenMove, Pod, Record, WorkloadIdentity
+from reberth.records import NamedClaimTemplate, ObjectMeta, OpenMove, Record, WorkloadIdentity
 from reberth.values.errors import ApiError
 from reberth.values.refusal import Refused
 from rescheduler.execution.context import ExecutionContext
@@ -77,7 +77,7 @@ class ReplacementConfirmation:
         self._context = context
         self._validator = validator
 
-    async def refuse(self, entry: OpenMove, pod: Pod) -> Refused | None:
+    async def refuse(self, entry: OpenMove, namespace: str) -> Refused | None:
         """Refuse a move whose replacement would not be created, or not as it was foretold."""
         if not self._context.policy().confirms(entry.policy):
             return None
@@ -87,10 +87,10 @@ class ReplacementConfirmation:
             metrics.DRY_RUNS.labels("off").inc()
             return None
         asked = await self._validator.ask(lambda survey: _ask_forecast(survey.snapshot, entry.pod_uid))
-        return await self._ask(pod, *asked) if isinstance(asked, tuple) else asked
+        return await self._ask(namespace, *asked) if isinstance(asked, tuple) else asked
 
-    async def _ask(self, pod: Pod, row: PodRow, origin: Origin, foretold: NextPod) -> Refused | None:
-        api, namespace = self._context.api, pod.metadata.namespace
+    async def _ask(self, namespace: str, row: PodRow, origin: Origin, foretold: NextPod) -> Refused | None:
+        api = self._context.api
         try:
             whole = await _read_whole(api, namespace, origin)
             if whole is None:
