@@ -82,6 +82,9 @@ class ReplacementConfirmation:
         if not self._context.policy().confirms(entry.policy):
             return None
         trouble = await self._context.dry_runs.find_trouble()
+        if isinstance(trouble, Refused):
+            metrics.DRY_RUNS.labels("refused").inc()
+            return trouble
         if trouble:
             self._context.tell(f"{entry.id}: confirmed by the template alone: {trouble}")
             metrics.DRY_RUNS.labels("off").inc()

@@ -12,8 +12,11 @@ import msgspec
 
 from reberth.client.api import Api
 from reberth.cluster.kinds import Resource, plain_kind
+from reberth.forecast.replacement.refusals import cannot_forecast
 from reberth.records import ObjectMeta, Record
+from reberth.values import errors
 from reberth.values.errors import ApiError
+from reberth.values.refusal import Refused
 
 NAME = "reberth-rescheduler-dry-runs"
 ACCOUNT = "system:serviceaccount:reberth-system:reberth-rescheduler"
@@ -91,20 +94,28 @@ class DryRunGuard:
         self._trouble: str | None = "not read yet"
         self._read_at = float("-inf")
 
-    async def find_trouble(self) -> str | None:
-        """Tell why no dry run may be asked for."""
+    async def find_trouble(self) -> str | Refused | None:
+        """Tell why no dry run may be asked for, or refuse a move: it cannot be told now.
+
+        An error that passes switches nothing off; the next move asks again.
+        """
         async with self._lock:
             now = asyncio.get_running_loop().time()
-            if now - self._read_at >= _READ_AGAIN:
-                self._trouble, self._read_at = await self._find_trouble(), now
-        return self._trouble
+            if now - self._read_at < _READ_AGAIN:
+                return self._trouble
+            try:
+                self._trouble = await self._find_trouble()
+            except ApiError as error:
+                return cannot_forecast(f"the guard of dry runs cannot be read: {error}")
+            self._read_at = now
+            return self._trouble
 
     async def _find_trouble(self) -> str | None:
         try:
             policy = await self._api.get(_POLICIES, NAME)
             binding = await self._api.get(_BINDINGS, NAME)
             review = await self._api.create(_REVIEWS, _SelfReview())
-        except ApiError as error:
+        except (errors.NotFound, errors.Forbidden) as error:
             return f"the guard of dry runs cannot be read: {error}"
         account = review.status.user_info.username if review.status else ""
         if account != ACCOUNT:
