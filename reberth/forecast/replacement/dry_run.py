@@ -29,7 +29,10 @@ Json = Mapping[str, Any]
 _DECIDED = (errors.BadRequest, errors.Forbidden, errors.Invalid, errors.NotFound)
 _NO_PERMISSION = re.compile(r'User "[^"]*" cannot ')
 _NO_DRY_RUN = "does not support dry run"
-_QUOTA = "exceeded quota"
+# Kubernetes: plugin/pkg/admission/resourcequota/controller.go: `checkQuotas`. Webhooks and admission policies
+# say beside their own words that they have denied it.
+_QUOTA = "is forbidden: exceeded quota: "
+_OF_OTHERS = ("denied the request", "denied request:")
 
 
 class WholeTemplate(NamedTuple):
@@ -71,12 +74,17 @@ def judge_answer(answer: Pod, foretold: NextPod) -> Refused | None:
 
 def judge_refusal(error: ApiError, *, is_of_set: bool) -> Refused | None:
     """Tell what a refused dry run means. A pod of a StatefulSet is created when the old one uses no quota."""
-    if is_of_set and _QUOTA in error.message:
+    if is_of_set and _exceeds_quota(error):
         return None
     is_about_us = bool(_NO_PERMISSION.search(error.message)) or _NO_DRY_RUN in error.message
     if isinstance(error, _DECIDED) and not is_about_us:
         return cannot_be_replaced(error.message)
     return cannot_forecast(f"the dry run of the replacement failed: {error.message}")
+
+
+def _exceeds_quota(error: ApiError) -> bool:
+    is_denied_by_others = any(each in error.message for each in _OF_OTHERS)
+    return isinstance(error, errors.Forbidden) and _QUOTA in error.message and not is_denied_by_others
 
 
 def _identify(whole: WholeTemplate, row: PodRow) -> dict[str, str]:

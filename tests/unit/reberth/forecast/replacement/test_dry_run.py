@@ -13,6 +13,7 @@ SPEC: Object = {
     "containers": [{"name": "main", "command": ["run"]}],
     "volumes": [{"name": "data"}, {"name": "x"}],
 }
+EXCEEDED = 'pods "web-0-" is forbidden: exceeded quota: few, requested: pods=1, used: pods=2, limited: pods=2'
 TEMPLATE: Object = {"metadata": {"labels": {"app": "web"}, "annotations": {"inject": "yes"}}, "spec": SPEC}
 
 
@@ -54,8 +55,18 @@ def test_the_pod_of_a_stateful_set_has_its_ordinal_and_its_claims() -> None:
     ("kind", "said", "is_of_set", "rule"),
     [
         (errors.Forbidden, "violates PodSecurity", False, "CannotBeReplaced"),
-        (errors.Forbidden, "exceeded quota: few", False, "CannotBeReplaced"),
-        (errors.Forbidden, "exceeded quota: few", True, None),
+        (errors.Forbidden, EXCEEDED, False, "CannotBeReplaced"),
+        (errors.Forbidden, EXCEEDED, True, None),
+        (errors.Forbidden, "exceeded quota: few", True, "CannotBeReplaced"),
+        (errors.Forbidden, f'admission webhook "x" denied the request: {EXCEEDED}', True, "CannotBeReplaced"),
+        (
+            errors.Forbidden,
+            f"ValidatingAdmissionPolicy 'x' denied request: {EXCEEDED}",
+            True,
+            "CannotBeReplaced",
+        ),
+        (errors.BadRequest, EXCEEDED, True, "CannotBeReplaced"),
+        (errors.ServerFault, EXCEEDED, True, "CannotForecast"),
         (errors.Invalid, "spec.containers: Required", False, "CannotBeReplaced"),
         (errors.Forbidden, 'User "reberth" cannot create resource "pods"', False, "CannotForecast"),
         (errors.BadRequest, "admission webhook x does not support dry run", False, "CannotForecast"),
