@@ -15,7 +15,7 @@ only tells which moves to look at. Whether one is left behind is asked when it i
 whether this process is working on it, then its history is read again.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -102,6 +102,7 @@ async def resume_moves(
         resumed = await _settle_safely(context, unsettled, move, settling, subject=name)
         if resumed:
             yield resumed
+    await _write_spent(context, [move for _, move in left])
 
 
 async def _settle_safely(
@@ -167,17 +168,19 @@ async def _settle_orphaned_debits(
             subject = f"{debit.namespace}/{debit.pod}"
             await _settle_safely(context, unsettled, debit.move, settling, subject=subject)
             orphans.append(debit.move)
-    if any(map(context.ledger.is_spending, orphans)):
-        await _write_spent(context)
+    await _write_spent(context, orphans)
 
 
-async def _write_spent(context: ExecutionContext) -> None:
+async def _write_spent(context: ExecutionContext, moves: Iterable[str]) -> None:
     """Write at once what was found to be spent: leaders that each lead for seconds would never write it.
 
     A Tentative debit counts until then, so nothing would be moved any more.
     """
+    if not any(map(context.ledger.is_spending, moves)):
+        return
     try:
-        await context.ledger.flush()
+        with handling("resume", "ledger"):
+            await context.ledger.flush()
     except LeaseLost:
         raise
     except ReberthError as error:  # the ledger writer tries again by itself

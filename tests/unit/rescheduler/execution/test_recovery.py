@@ -284,6 +284,31 @@ async def test_a_ledger_that_cannot_be_written_keeps_no_move_from_being_resumed(
     assert world.debits()["m-1"].state is DebitState.SPENT
 
 
+async def test_a_leader_marks_the_debit_of_an_open_move_whose_pod_is_gone_as_soon_as_it_is_settled() -> None:
+    """The usual debit after a crash: its move is still in a history, so it is no orphan."""
+    await die_before_the_eviction(world := World())
+    (move_id,) = world.debits()
+    world.evict(move_id, cast("Pod", world.objects["pods", "shop", "web-1"]))
+    assert len(await resume(make_context(world, FakeApi(world)))) == 1
+    assert world.debits()[move_id].state is DebitState.SPENT
+
+
+async def test_a_fault_while_debits_are_marked_keeps_no_move_from_being_resumed(
+    monkeypatch: pytest.MonkeyPatch, faults: list[str]
+) -> None:
+    leave_debits(world := World(), "m-1")
+    context = make_context(world, FakeApi(world))
+
+    async def fail() -> None:
+        raise KeyError("a defect of ours")
+
+    monkeypatch.setattr(context.ledger, "flush", fail)
+    assert await resume(context) == []
+    assert context.ledger.is_spending("m-1")
+    assert [each.split(" (")[0] for each in faults] == ["resume ledger: KeyError: 'a defect of ours'"]
+    faults.clear()
+
+
 async def test_nothing_else_of_the_workload_is_begun_meanwhile() -> None:
     world = World()
     await die_before_the_eviction(world)
