@@ -32,7 +32,6 @@ KEPT_ANNOTATIONS = frozenset({
     "cluster-autoscaler.kubernetes.io/daemonset-pod",
     "cluster-autoscaler.kubernetes.io/safe-to-evict",
     "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes",
-    "cluster-autoscaler.kubernetes.io/scale-down-disabled",
     "controller.kubernetes.io/pod-deletion-cost",
     "descheduler.alpha.kubernetes.io/evict",
     "descheduler.alpha.kubernetes.io/eviction-in-progress",
@@ -40,7 +39,6 @@ KEPT_ANNOTATIONS = frozenset({
     "eviction-autoscaler.azure.com/original-min-replicas",
     "evictionSurgeReplicas",
     "gang.scheduling.koordinator.sh/name",
-    "karpenter.sh/do-not-consolidate",
     "karpenter.sh/do-not-disrupt",
     "karpenter.sh/do-not-evict",
     "kubernetes.io/config.mirror",
@@ -69,9 +67,6 @@ KEPT_ANNOTATIONS = frozenset({
 })  # fmt: skip
 # The note that keeps pods away from a node; it is JSON, so it is kept whole.
 NODE_NOTE = "scheduler.alpha.kubernetes.io/preferAvoidPods"
-# Whoever delays the deletion of a node puts a name of its own behind this.
-DELAYED_DELETION = "delay-deletion.cluster-autoscaler.kubernetes.io/"
-_MOST_DELAYED = 16
 # Whoever reads a text that was cut sees that it is longer than any that is read.
 _LONGEST_KEPT = LONGEST_TEXT + 1
 # The labels and annotations whose values differ between the replicas of one workload, sorted.
@@ -148,8 +143,6 @@ def keep_of_node(annotations: Labels | None) -> Labels | None:
     if not annotations:
         return None
     kept = keep_known(annotations) or {}
-    delayed = sorted(key for key in annotations if key.startswith(DELAYED_DELETION))[:_MOST_DELAYED]
-    kept |= {key: annotations[key][:_LONGEST_KEPT] for key in delayed}
     if NODE_NOTE in annotations:
         kept[NODE_NOTE] = annotations[NODE_NOTE]
     return kept or None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from reberth.cluster.pods.identity import name_history
-from reberth.cluster.pods.interning import DELAYED_DELETION, NODE_NOTE
+from reberth.cluster.pods.interning import NODE_NOTE
 from reberth.records import WorkloadIdentity
 from tests.support import builders
 from tests.support.builders import Object
@@ -66,7 +66,6 @@ class HostileTenant:
         }
         notes = {
             NODE_NOTE: self._dice.text(),
-            f"{DELAYED_DELETION}{self._dice.next_number()}": self._dice.text(),
         }
         meta = builders.meta(
             name, uid=f"uid-{name}", labels=labels, annotations={**self._dice.annotations(), **notes}

@@ -6,7 +6,6 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from reberth.cluster.pods.interning import (
-    DELAYED_DELETION,
     KEPT_ANNOTATIONS,
     NODE_NOTE,
     PodOwnFields,
@@ -189,17 +188,10 @@ def test_of_an_annotation_no_more_is_kept_than_is_read() -> None:
     assert kept == {"reberth.dev/automation": "x" * 1025, "own": "y" * 1025}
 
 
-def test_a_node_keeps_its_note_whole_and_a_few_delays_of_its_deletion() -> None:
-    delays = {f"{DELAYED_DELETION}{number:02}": "x" * 2000 for number in range(40)}
-    kept = keep_of_node(
-        {**delays, NODE_NOTE: "n" * 2**17, "unknown": "x", "karpenter.sh/do-not-disrupt": "true"}
-    )
-    assert kept is not None
-    assert {key: len(text) for key, text in kept.items()} == {
-        **{f"{DELAYED_DELETION}{number:02}": 1025 for number in range(16)},
-        NODE_NOTE: 2**17,
-        "karpenter.sh/do-not-disrupt": 4,
-    }
+def test_a_node_keeps_its_note_whole() -> None:
+    others = {"unknown": "x", "delay-deletion.cluster-autoscaler.kubernetes.io/x": "true"}
+    kept = keep_of_node({NODE_NOTE: "n" * 2**17, **others, "karpenter.sh/do-not-disrupt": "true"})
+    assert kept == {NODE_NOTE: "n" * 2**17, "karpenter.sh/do-not-disrupt": "true"}
     assert keep_of_node({"unknown": "x"}) is None
 
 
