@@ -49,7 +49,7 @@ from reberth.forecast.replacement.origin import Origin, find_earlier
 from reberth.forecast.replacement.pod_draft import PodDraft, list_containers, set_requests, simplify
 from reberth.forecast.replacement.refusals import cannot_be_replaced, cannot_forecast
 from reberth.forecast.replacement.revisions import REVISION
-from reberth.forecast.replacement.siblings import Sibling
+from reberth.forecast.replacement.siblings import CLOCK_DIFFERENCE, Sibling
 from reberth.records import (
     ClaimVolume,
     DatedMeta,
@@ -63,7 +63,6 @@ from reberth.records import (
 )
 from reberth.values.refusal import Refused
 
-_CLOCK_DIFFERENCE = 60.0
 POD_NAME = "\0"
 """Stands for the name of the pod in the names of its claims."""
 _Step = Callable[[TemplateSpec], TemplateSpec | Refused]
@@ -265,7 +264,7 @@ def _was_admitted(question: Question, meta: DatedMeta) -> bool:
     """
     origin, sibling = question.origin, question.sibling
     is_alike = sibling.is_whole and origin.is_fixed and sibling.revision == origin.revision
-    return is_alike and sibling.created > find_last_change(meta) + _CLOCK_DIFFERENCE
+    return is_alike and sibling.created > find_last_change(meta) + CLOCK_DIFFERENCE
 
 
 def _finish(question: Question, made: PodDraft, injected: Injected) -> Assembled:

@@ -18,6 +18,8 @@ from reberth.cluster.tables import NamespaceRows
 from reberth.cluster.templates import Template
 from reberth.forecast.replacement.revisions import REVISION
 
+CLOCK_DIFFERENCE = 60.0
+"""Seconds by which API servers may differ: what is younger than a change by no more may be older."""
 _NONE: tuple["Sibling", ...] = ()
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from reberth.cluster.kinds import PRIORITY_CLASS, RUNTIME_CLASS, SERVICE_ACCOUNT
 from reberth.cluster.snapshot import Snapshot
 from reberth.forecast.replacement.refusals import cannot_be_replaced, cannot_forecast
-from reberth.forecast.replacement.siblings import Sibling
+from reberth.forecast.replacement.siblings import CLOCK_DIFFERENCE, Sibling
 from reberth.records import Labels, Namespace, PriorityClass, RuntimeClass, TemplateSpec, Toleration
 from reberth.values.refusal import Refused
 from reberth.values.text_limits import LONGEST_TEXT, read_json
@@ -62,10 +62,10 @@ def drop_ignored(
 ) -> NamespaceDemands | Refused:
     """Drop what the newest pod shows to be asked of nobody: the plugins that read it are off by default.
 
-    A pod that is older than the last change of the annotations shows nothing.
+    A pod that may be older than the last change of the annotations shows nothing.
     """
     left = _drop_ignored(demands, sibling)
-    if left != demands and sibling.created <= changed < float("inf"):
+    if left != demands and sibling.created - CLOCK_DIFFERENCE <= changed < float("inf"):
         return cannot_forecast(
             "the namespace's annotations were changed after its newest pod was created: "
             "whether the API server reads them is not known"

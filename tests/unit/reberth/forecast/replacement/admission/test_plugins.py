@@ -161,9 +161,14 @@ def test_a_namespace_gives_its_node_selector_and_its_tolerations() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "is_known"), [("2026-10-31T00:00:00Z", True), ("2026-11-02T00:00:00Z", False)]
+    ("changed", "is_known"),
+    [
+        ("2026-10-31T23:58:59Z", True),
+        ("2026-10-31T23:59:30Z", False),
+        ("2026-11-02T00:00:00Z", False),
+    ],
 )
-def test_a_pod_that_is_older_than_the_annotation_shows_nothing(changed: str, *, is_known: bool) -> None:
+def test_a_pod_that_may_be_older_than_the_annotation_shows_nothing(changed: str, *, is_known: bool) -> None:
     annotated = namespace(selector="pool=a")
     field = {"f:scheduler.alpha.kubernetes.io/node-selector": {}}
     entry = {"manager": "m", "fieldsV1": {"f:metadata": {"f:annotations": field}}, "time": changed}
