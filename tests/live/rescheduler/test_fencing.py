@@ -31,6 +31,19 @@ def test_a_handover_lasts_from_the_last_renewal_to_the_next_claim() -> None:
     assert (left.seconds, left.is_released) == (0.25, True)
 
 
+def test_only_who_has_just_returned_is_excused_for_not_having_looked_at_the_lease() -> None:
+    look = Call(**{**vars(call("b", 8)), "verb": "get"})
+    calls = [take("a", 1), look, take("b", 8.5)]
+    spans = [
+        [each.seconds for each in Fence(calls, since=0.0, returned=returned).list_handovers()]
+        for returned in ([], [0.0], [7.0])
+    ]
+    assert spans == [[7.5], [0.5], [0.5]]
+    late = [take("a", 21), Call(**{**vars(look), "received": 28.0}), take("b", 28.5)]
+    (missed,) = Fence(late, since=0.0, returned=[7.0]).list_handovers()
+    assert missed.seconds == 7.5
+
+
 def test_writes_after_the_next_leader_took_the_lease_are_late() -> None:
     seen = fence(
         take("a", 1),

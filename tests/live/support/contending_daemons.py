@@ -103,6 +103,7 @@ class Contest:
         self.loads: list[float] = []
         """How busy the machine was at each strike."""
         self._began = time.time()
+        self._returned = [self._began]
         self._read_calls = read
         self._client = crowd.client
         self._proxy = proxy
@@ -156,7 +157,7 @@ class Contest:
         return await describe_contest(self.crowd, self._daemons)
 
     def read_fence(self) -> Fence:
-        return Fence(self._read_calls(), since=self._began)
+        return Fence(self._read_calls(), since=self._began, returned=self._returned)
 
     async def find_leader(self, but: Daemon | None = None) -> Daemon:
         async with asyncio.timeout(WITHIN):
@@ -231,6 +232,7 @@ class Contest:
             one.send(_SIGNALS[kind])
 
     async def _heal(self, one: Daemon, kind: str) -> None:
+        self._returned.append(time.time())
         if kind == "cut":
             await self._proxy.mend(one.name)
         elif kind == RESTART:

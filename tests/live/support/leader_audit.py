@@ -14,6 +14,8 @@ _WRITES = frozenset({"create", "update", "patch", "delete"})
 _HOLDER = "holderIdentity"
 _LOOKED = 1.0
 """Who stands by has looked at the lease within so many seconds: it does so more than twice a second."""
+_RETURNING = 10.0
+"""Who was started, thawed or connected again looks at the lease within so many seconds."""
 
 
 class Term(NamedTuple):
@@ -30,7 +32,7 @@ class HandOver(NamedTuple):
     """How long after the last word of one leader the next one took the lease.
 
     If nobody stood by then, as when the others had just been killed, too, it counts from when the first one
-    of them was there and looked at the lease.
+    of them had returned and looked at the lease. Who was there and did not look is not excused.
     """
 
     at: float
@@ -39,9 +41,10 @@ class HandOver(NamedTuple):
 
 
 class Fence:
-    """The calls of all leaders since a moment."""
+    """The calls of all leaders since a moment; `returned` is when one was started, thawed or reconnected."""
 
-    def __init__(self, calls: Iterable[Call], *, since: float) -> None:
+    def __init__(self, calls: Iterable[Call], *, since: float, returned: Iterable[float] = ()) -> None:
+        self._returned = tuple(returned)
         self._calls = [call for call in calls if call.received >= since]
         self.terms = list(_list_terms(self._calls))
 
@@ -84,7 +87,9 @@ class Fence:
         ]
         if any(before.last - _LOOKED <= at <= before.last for at in looks):
             return before.last
-        return next((at for at in looks if at > before.last), before.last)
+        first = next((at for at in looks if at > before.last), before.last)
+        has_returned = any(first - _RETURNING <= at <= first for at in self._returned)
+        return first if has_returned else before.last
 
     def list_late(self) -> list[list[Call]]:
         """Give what each leader but the last wrote after the next one had taken the lease."""
