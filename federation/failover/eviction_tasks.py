@@ -248,9 +248,13 @@ def _return(
 
 def _holds_back(task: GracefulEvictionTask, binding: ResourceBinding, ready: Collection[str]) -> bool:
     """Tell whether new copies wait for an old one of which its lost member said last that it is there."""
-    said = {each.cluster_name for each in binding.status.aggregated_status or ()}
-    is_there = task.from_cluster in said and not _is_target(task, binding.spec.clusters or ())
-    return is_there and _is_fenced(task, ready)
+    is_old = not _is_target(task, binding.spec.clusters or ())
+    return is_old and _is_there(task, binding) and _is_fenced(task, ready)
+
+
+def _is_there(task: GracefulEvictionTask, binding: ResourceBinding) -> bool:
+    """Tell whether the cluster has a Work of the workload, be it one that is being deleted."""
+    return any(each.cluster_name == task.from_cluster for each in binding.status.aggregated_status or ())
 
 
 def _find_due(
@@ -264,9 +268,14 @@ def _find_due(
 def _grace(
     task: GracefulEvictionTask, patience: Patience, ready: Collection[str], binding: ResourceBinding
 ) -> float | None:
-    """Return how long the old copy stays; None while its member does not answer, or while it is better."""
+    """Return how long the task lasts; None for as long as its member does not answer, or the copy is better.
+
+    No time ends it while a Ready member still has a copy that has to be gone before there is a new one.
+    """
     if _is_fenced(task, ready):
         return patience.fence
+    if task.purge_mode is PurgeMode.DIRECTLY and _is_there(task, binding):
+        return None
     if _keeps_better(task, binding):
         return None
     return patience.timeout if task.grace_period_seconds is None else task.grace_period_seconds

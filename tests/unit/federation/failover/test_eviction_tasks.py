@@ -285,9 +285,22 @@ def test_a_copy_that_is_purged_directly_is_waited_for_while_its_member_is_lost()
     assert names(found.kept) == ["m1"]
     assert (found.due, found.lost) == (None, ("m1",))
     answers = assessed(one)
-    assert (names(answers.ended), answers.lost) == (["m1"], ())
+    assert (names(answers.kept), answers.due, answers.lost) == (["m1"], None, ())
+    gone = assessed(evicted(task(age=10 * TIMEOUT, purgeMode="Directly")))
+    assert (names(gone.ended), gone.lost) == (["m1"], ())
     gracefully = assessed(evicted(task(age=10 * TIMEOUT)), ready={"m2", "m3"})
     assert (names(gracefully.ended), gracefully.lost) == (["m1"], ())
+
+
+def test_a_copy_that_is_purged_directly_and_does_not_end_is_waited_for_by_people_alone() -> None:
+    """Its pod may be on a dead node of a Ready member: Terminating, and perhaps still running."""
+    for age in (TIMEOUT + 1, 100 * TIMEOUT):
+        stuck = evicted(task(age=age, purgeMode="Directly"), copies=[copy("m1")])
+        for fence in (None, MINUTE):
+            found = assessed(stuck, fence=fence)
+            assert (names(found.kept), found.due) == (["m1"], None)
+    by_hand = task(age=MINUTE, purgeMode="Directly", suppressDeletion=False)
+    assert names(assessed(evicted(by_hand, copies=[copy("m1")])).ended) == ["m1"]
 
 
 def test_a_fence_ends_the_wait_for_a_lost_member() -> None:
