@@ -66,14 +66,14 @@ def write_history(binding: ResourceBinding, history: History) -> Object:
 def has_replacement(
     binding: ResourceBinding, new: Iterable[TargetCluster], evicted: Collection[str], *, is_divided: bool
 ) -> bool:
-    """Tell whether the clusters make up for the evicted ones: with all replicas, or with one cluster more."""
+    """Tell whether they make up for the evicted ones: with all replicas, or with as many clusters more."""
     new = tuple(new)
     if any(each.name in evicted for each in new) or not new:
         return False
     if is_divided and binding.spec.replicas:
         return sum(each.replicas for each in new) >= binding.spec.replicas
     had = {each.name for each in binding.spec.clusters or ()}
-    return any(each.name not in had for each in new)
+    return len({each.name for each in new} - had) >= len(evicted)
 
 
 def list_recovered(

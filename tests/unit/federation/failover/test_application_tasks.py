@@ -74,6 +74,15 @@ def test_a_replacement_makes_up_for_all_that_leaves(
     assert has_replacement(one, targets, {"m1"}, is_divided=divided) is enough
 
 
+@pytest.mark.parametrize(("new", "enough"), [(["m3"], False), (["m3", "m4"], True), (["m0", "m3"], False)])
+def test_each_whole_copy_that_leaves_is_made_up_for_by_one_of_its_own(
+    new: list[str], *, enough: bool
+) -> None:
+    one = claimed_binding(clusters=given(m0=3, m1=3, m2=3), replicas=3)
+    targets = [TargetCluster(name, 3) for name in new]
+    assert has_replacement(one, targets, {"m1", "m2"}, is_divided=False) is enough
+
+
 def test_a_task_says_since_when_it_fails_and_who_made_it() -> None:
     one = claimed_binding(clusters=given(m1=3), failover={"application": {"purgeMode": "Never"}})
     due = CopyVerdict("m1", FailoverReason.DUE, since=NOW - 60)

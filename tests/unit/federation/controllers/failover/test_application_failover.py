@@ -292,6 +292,20 @@ async def test_a_workload_that_is_whole_in_each_cluster_needs_one_cluster_more()
     assert (two.clusters(), two.condition().reason) == ({"m1": 3, "m2": 3}, "NoSubstitute")
 
 
+async def test_of_two_failing_whole_copies_only_those_leave_for_which_there_is_a_cluster() -> None:
+    spread = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 2}]
+    hub = FailingHub()
+    hub.put(
+        resources.BINDINGS,
+        failing_over({"m1": 3, "m2": 3}, placement=DUPLICATED | {"spreadConstraints": spread}),
+    )
+    hub.report("m1", 0)
+    hub.report("m2", 0)
+    await hub.live(100)
+    assert hub.leaving() == ["m1"]
+    assert hub.clusters() == {"m2": 3, "m3": 3}
+
+
 @pytest.mark.parametrize(("placed", "moved"), [(["m1"], True), (["m1", "m2", "m3"], False)])
 async def test_a_storm_holds_all_unless_it_is_the_failure_of_one_cluster(
     placed: list[str], *, moved: bool
