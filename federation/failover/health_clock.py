@@ -2,7 +2,8 @@
 
 `Reported` is True since the first status came from the member, `Settled` since the copy was Healthy for the
 first time, and `Failing` while it is Unhealthy. A crash loop shows its pods as ready for a moment in every
-round: a copy that is Unhealthy again soon after it was Healthy has been failing all the time.
+round: a copy that is Unhealthy again soon after it was Healthy has been failing all the time, and if that was
+its first time, it has not settled.
 """
 
 import re
@@ -16,7 +17,7 @@ from reberth.values.timestamp import TimeError, parse_time
 
 REPORTED, SETTLED, FAILING = "Reported", "Settled", "Failing"
 MOMENT = 10.0
-"""Seconds for which a copy must be Healthy until its failure is over."""
+"""Seconds for which a copy must be Healthy until its failure is over, and until it has settled."""
 ROLLING_OUT = "RollingOut"
 _FAILURE_BEGAN = re.compile(r"It was failing since (\S{20,35})\.")
 _TOLD = {
@@ -65,11 +66,20 @@ def read_health_clock(conditions: tuple[Condition, ...] | None) -> HealthClock:
 def tell_health(has: tuple[Condition, ...] | None, copy: CopyHealth, *, now: float) -> Iterator[Condition]:
     """Yield the conditions that a copy's health calls for. Failing is not told before it ever failed."""
     yield Condition(REPORTED, "True", *_TOLD[REPORTED])
-    settled = find_condition(has, SETTLED)
-    is_settled = copy.health == HEALTHY or (settled is not None and settled.status == "True")
+    is_settled = copy.health == HEALTHY or _has_settled(find_condition(has, SETTLED), now)
     yield Condition(SETTLED, str(is_settled), *(_TOLD[SETTLED] if is_settled else _NOT_YET))
     if (failing := _tell_failing(find_condition(has, FAILING), copy, now)) is not None:
         yield failing
+
+
+def _has_settled(had: Condition | None, now: float) -> bool:
+    """Tell whether a copy that is not Healthy any more was so for longer than a moment."""
+    if had is None or had.status != "True":
+        return False
+    try:
+        return now - parse_time(had.last_transition_time or "") >= MOMENT
+    except TimeError:
+        return True
 
 
 def _tell_failing(had: Condition | None, copy: CopyHealth, now: float) -> Condition | None:

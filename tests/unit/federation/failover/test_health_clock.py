@@ -74,6 +74,14 @@ def test_settled_stays_and_the_first_report_is_remembered() -> None:
     assert not read_health_clock(lived((ILL, 0), (ILL, 5))).is_settled
 
 
+def test_a_copy_that_was_well_for_moments_only_has_not_settled() -> None:
+    loop = [(copy, at + wait) for at in range(20, 400, 40) for copy, wait in ((WELL, 0.0), (ILL, 9))]
+    assert not read_health_clock(lived(*loop)).is_settled
+    assert not read_health_clock(lived((WELL, 0), (ROLLING, 9), (ROLLING, 60))).is_settled
+    assert read_health_clock(lived(*loop, (WELL, 400), (ILL, 400 + MOMENT), (ILL, 411))).is_settled
+    assert read_health_clock(lived((WELL, 0), (WELL, 99), (ILL, 101))).is_settled
+
+
 @pytest.mark.parametrize("message", ["", "It was failing since yesterday-at-noon-or-so.", None, "x" * 1024])
 def test_a_message_of_somebody_else_is_no_clock(message: str | None) -> None:
     odd = Condition("Failing", "False", "Recovered", message, write_time(NOW))

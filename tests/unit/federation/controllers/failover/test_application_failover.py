@@ -116,13 +116,14 @@ async def test_nothing_begins_before_all_preconditions_hold() -> None:
         failing_over({"m1": 3}, preConditions={"delaySeconds": 100, "healthyState": "Healthy"}),
     )
     hub.report("m1", 0)
-    await hub.live(99)
+    await hub.live(60)
     assert hub.condition().reason == "NotSettled"
     hub.report("m1", 3)
+    await hub.live(20)
     hub.report("m1", 0)
     await hub.live(0.5)
     assert hub.condition().reason == "Delayed"
-    await hub.live(2)
+    await hub.live(21)
     assert hub.clusters() == {"m2": 3}
     never = running_in("m1", preConditions={"healthyState": "Healthy"})
     never.lose_copy("m1")
@@ -158,6 +159,21 @@ async def test_broken_everywhere_it_moves_twice_and_is_given_up() -> None:
         for gone in {"m1", "m2"} - {there, *hub.leaving()}:
             hub.lose_copy(gone)
     assert moves == 2
+    assert hub.condition().reason == "GivenUp"
+    assert "2 moves in a row have brought nothing" in (hub.condition().message or "")
+
+
+async def test_moves_of_a_crash_loop_that_is_ready_for_moments_bring_nothing() -> None:
+    hub = FailingHub(member("m1"), member("m2"))
+    hub.put(resources.BINDINGS, failing_over({"m1": 3}, tolerationSeconds=60))
+    for _ in range(150):
+        (there,) = hub.clusters()
+        hub.report(there, 3)
+        await hub.live(2)
+        for gone in {"m1", "m2"} - {there, *hub.leaving()}:
+            hub.lose_copy(gone)
+        hub.report(there, 0)
+        await hub.live(28)
     assert hub.condition().reason == "GivenUp"
     assert "2 moves in a row have brought nothing" in (hub.condition().message or "")
 
