@@ -15,19 +15,16 @@ from federation.api import GracefulEvictionTask, OnGraceEnd, PurgeMode, Resource
 from federation.api.eviction_blocks import read_application_failover
 from federation.failover.eviction_history import APPLICATION_FAILURE
 from federation.failover.state_preservation import read_state
-from federation.objects.any_json import number
 from federation.objects.conditions import find_condition, put_condition
 from federation.objects.health import HEALTHY
 from federation.objects.template import Object
-from federation.rebalancing.replicas import count_available
+from federation.rebalancing.replicas import count_available, has_available
 from reberth.records import Condition
 from reberth.values.text_limits import cut
 from reberth.values.timestamp import parse_time, write_time
 
 PRODUCER = "taint-manager"
 UNTOLERATED, LEAVING = "TaintUntolerated", "ClusterTerminating"
-# Kinds that report available replicas: a copy may be healthy and still have fewer than its new share.
-_COUNTED = ("Deployment", "StatefulSet")
 
 FAILOVER, MEMBER_LOST, _CALM = "Failover", "MemberLost", "Calm"
 _LOST_TEXT = (
@@ -312,7 +309,4 @@ def _is_healthy(binding: ResourceBinding, target: TargetCluster) -> bool:
     copy = next(copies, None)
     if copy is None or copy.health != HEALTHY:
         return False
-    if binding.spec.resource.kind not in _COUNTED:
-        return True
-    status = msgspec.json.decode(copy.status) if bytes(copy.status) else None
-    return isinstance(status, dict) and number(status, "availableReplicas") >= target.replicas
+    return has_available(binding, copy, target.replicas)

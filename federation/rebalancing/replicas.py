@@ -7,13 +7,14 @@ import msgspec
 from federation.api import AggregatedStatus, ResourceBinding, TargetCluster
 from reberth.values.text_limits import UNREADABLE
 
-# Kinds whose status has availableReplicas.
+# Kinds whose status always has availableReplicas, or means 0 by leaving it out.
 _COUNTED = ("Deployment", "StatefulSet", "ReplicaSet")
 _HEALTHY, _UNHEALTHY = "Healthy", "Unhealthy"
 
 
 class _Counts(msgspec.Struct, frozen=True, rename="camel"):
-    available_replicas: int = 0
+    available_replicas: int | None = None
+    ready_replicas: int | None = None
 
 
 def count_moved(origin: Iterable[TargetCluster], to: Iterable[TargetCluster]) -> int:
@@ -60,12 +61,28 @@ def _is_dead(binding: ResourceBinding, copy: AggregatedStatus) -> bool:
 def _is_well(binding: ResourceBinding, copy: AggregatedStatus | None, replicas: int) -> bool:
     if copy is None or not copy.applied or copy.health != _HEALTHY:
         return False
-    return binding.spec.resource.kind not in _COUNTED or count_available(copy) >= replicas
+    return has_available(binding, copy, replicas)
+
+
+def has_available(binding: ResourceBinding, copy: AggregatedStatus, replicas: int) -> bool:
+    """Tell whether a copy has so many replicas available, as far as its kind tells it.
+
+    A copy that is to grow says for a while longer that it is Healthy, at its old size.
+    """
+    if binding.spec.resource.kind in _COUNTED:
+        return count_available(copy) >= replicas
+    counts = _read_counts(copy)
+    told = counts.ready_replicas if counts.available_replicas is None else counts.available_replicas
+    return told is None or told >= replicas
 
 
 def count_available(copy: AggregatedStatus) -> int:
     """Read availableReplicas; a copy that has not reported yet has none."""
+    return _read_counts(copy).available_replicas or 0
+
+
+def _read_counts(copy: AggregatedStatus) -> _Counts:
     try:
-        return msgspec.json.decode(copy.status, type=_Counts).available_replicas if bytes(copy.status) else 0
+        return msgspec.json.decode(copy.status, type=_Counts) if bytes(copy.status) else _Counts()
     except UNREADABLE:
-        return 0
+        return _Counts()

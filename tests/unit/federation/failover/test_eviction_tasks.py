@@ -20,6 +20,7 @@ from federation.failover.eviction_tasks import (
     write_assessment,
     write_tasks,
 )
+from federation.rebalancing.replicas import are_ready
 from reberth.values.timestamp import write_time
 from tests.support.federation.objects import NOW, claimed_binding, given
 
@@ -168,6 +169,29 @@ def test_a_kind_without_replicas_is_healthy_by_its_reported_health_alone() -> No
         ),
     )
     assert not assessed(one).kept
+
+
+@pytest.mark.parametrize(
+    ("status", "is_kept"),
+    [
+        ({"availableReplicas": 1}, True),
+        ({"availableReplicas": 3}, False),
+        ({"readyReplicas": 2}, True),
+        ({"availableReplicas": 2, "readyReplicas": 3}, True),
+        ({"phase": "Running"}, False),
+        ({"availableReplicas": "all"}, False),
+    ],
+)
+def test_a_copy_of_any_kind_that_grows_replaces_others_when_it_has_its_new_size(
+    status: dict[str, Any], *, is_kept: bool
+) -> None:
+    """Its health is told before its member has noticed that it has to grow."""
+    said = {"clusterName": "m2", "health": "Healthy", "applied": True, "status": status}
+    one = evicted(task(age=1), copies=[said])
+    resource = msgspec.structs.replace(one.spec.resource, api_version="apps.example/v1", kind="CloneSet")
+    one = msgspec.structs.replace(one, spec=msgspec.structs.replace(one.spec, resource=resource))
+    assert bool(assessed(one).kept) is is_kept
+    assert are_ready(one, one.spec.clusters or ()) is not is_kept
 
 
 def test_an_eviction_without_a_cause_any_more_is_withdrawn() -> None:
