@@ -3,7 +3,8 @@
 The reasons are those of Karmada's conditions and Events. A cluster that already has the workload is not
 rejected for its deletion, a missing API or a taint; in a fresh scheduling it is. What drives workloads out
 is an eviction task: tasks are made at a rate. A cluster that the workload is about to leave gets no more
-replicas. A cluster in which the workload failed is rejected until its block ends, in a fresh scheduling, too.
+replicas. A cluster in which the workload failed is rejected until its block ends, in a fresh scheduling, too;
+but not if the workload is there again: a block keeps it from coming, and drives nothing out.
 """
 
 from collections import Counter
@@ -53,7 +54,7 @@ def find_reasons(demand: BindingDemand, group: AffinityGroup, fleet: Fleet) -> l
         _change(reasons, fleet.places.get(name), _pardon)
     for name in demand.evicting:
         _change(reasons, fleet.places.get(name), _add_eviction)
-    for name in demand.blocked:
+    for name in demand.blocked.keys() - (demand.targets.keys() - demand.evicting):
         _change(reasons, fleet.places.get(name), _add_block)
     return reasons
 

@@ -32,18 +32,28 @@ def test_a_blocked_cluster_gets_nothing_and_the_end_of_its_block_is_told() -> No
     assert decision.look_at == AT + 600
 
 
-def test_a_block_holds_for_a_fresh_scheduling_and_for_a_cluster_that_has_the_workload() -> None:
+def test_a_block_holds_for_a_fresh_scheduling() -> None:
     fresh = evicted("m1", clusters=[{"name": "m2", "replicas": 2}], rescheduleTriggeredAt=write_time(NOW))
     assert placed(fresh, *FLEET) == {"m2": 2}
-    there = evicted("m1", clusters=[{"name": "m1", "replicas": 2}], placement=DUPLICATED)
-    assert placed(there, *FLEET) == {"m2": 2}
+
+
+@pytest.mark.parametrize("fresh", [{}, {"rescheduleTriggeredAt": write_time(NOW)}])
+def test_a_block_that_is_made_longer_takes_no_copy_away_that_is_there_again(fresh: dict[str, str]) -> None:
+    there = evicted("m1", seconds=0, clusters=[{"name": "m1", "replicas": 2}], placement=DUPLICATED, **fresh)
+    assert placed(there, *FLEET) == {"m1": 2, "m2": 2}
+
+
+def test_a_block_holds_for_a_cluster_that_it_is_about_to_leave() -> None:
+    task = {"fromCluster": "m1", "purgeMode": "Gracefully"}
+    left = evicted("m1", clusters=[{"name": "m1", "replicas": 2}], gracefulEvictionTasks=[task])
+    assert "EvictionHistory" in decided(left, *FLEET).verdicts["m1"].reasons
 
 
 def test_when_all_clusters_are_blocked_it_stays_and_looks_again_when_the_first_block_ends() -> None:
-    decision = decided(evicted("m1", "m2", clusters=[{"name": "m2", "replicas": 1}]), *FLEET)
+    decision = decided(evicted("m1", "m2", clusters=[{"name": "m3", "replicas": 1}]), *FLEET)
     assert decision.reason is Reason.NO_CLUSTER_FIT
     assert decision.message == "0/2 clusters are available: 2 cluster(s) is blocked after an eviction."
-    assert decision.clusters == (TargetCluster("m2", 1),)
+    assert decision.clusters == (TargetCluster("m3", 1),)
     assert decision.look_at == AT + 600
 
 
