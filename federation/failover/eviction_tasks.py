@@ -5,7 +5,7 @@ assigns the replacement, and only then the grace period starts. So a workload fo
 cluster stays where it is.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -273,22 +273,43 @@ def _grace(
         return patience.fence
     if task.purge_mode is PurgeMode.DIRECTLY and _is_there(task, binding):
         return None
-    if _keeps_better(task, binding):
+    if _keeps_better(task, binding, ready):
         return None
     return patience.timeout if task.grace_period_seconds is None else task.grace_period_seconds
 
 
-def _keeps_better(task: GracefulEvictionTask, binding: ResourceBinding) -> bool:
-    """Tell whether a copy that fails has more available than the new ones, and the policy keeps it."""
+def _keeps_better(task: GracefulEvictionTask, binding: ResourceBinding, ready: Collection[str]) -> bool:
+    """Tell whether the policy keeps copies that fail: more of them is available than was gained elsewhere."""
     said = read_application_failover(binding)
     if task.reason != APPLICATION_FAILURE or said is None or said.on_grace_end is OnGraceEnd.PURGE:
         return False
-    targets = {each.name for each in binding.spec.clusters or ()}
-    before = set(task.clusters_before_failover or ())
-    copies = {each.cluster_name: each for each in binding.status.aggregated_status or ()}
-    old = copies.get(task.from_cluster)
-    new = sum(count_available(copies[name]) for name in targets - before if name in copies)
-    return old is not None and count_available(old) > new
+    found = {each.cluster_name: count_available(each) for each in binding.status.aggregated_status or ()}
+    leaving = [each for each in _tasks(binding) if _makes_room(each, binding)]
+    old = sum(found.get(each.from_cluster, 0) for each in leaving)
+    return found.get(task.from_cluster, 0) > 0 and old > _count_gain(task, leaving, binding, found, ready)
+
+
+def _makes_room(task: GracefulEvictionTask, binding: ResourceBinding) -> bool:
+    is_open = task.reason == APPLICATION_FAILURE and task.suppress_deletion is None
+    return is_open and not _is_target(task, binding.spec.clusters or ())
+
+
+def _count_gain(
+    task: GracefulEvictionTask,
+    leaving: Iterable[GracefulEvictionTask],
+    binding: ResourceBinding,
+    found: Mapping[str, int],
+    ready: Collection[str],
+) -> int:
+    """Count what is available in new clusters, and in the others beyond what they had before.
+
+    Nobody knows how many each of those had, but together it is all that did not have to leave.
+    """
+    targets, before = binding.spec.clusters or (), set(task.clusters_before_failover or ())
+    had = max(0, sum(each.replicas for each in targets) - sum(each.replicas or 0 for each in leaving))
+    there = {each.name: found.get(each.name, 0) for each in targets if each.name in ready}
+    new = sum(count for name, count in there.items() if name not in before)
+    return new + max(0, sum(there.values()) - new - had)
 
 
 def _is_fenced(task: GracefulEvictionTask, ready: Collection[str]) -> bool:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
-from federation.api import GracefulEvictionTask, ResourceBinding
+from federation.api import Failover, GracefulEvictionTask, ResourceBinding
 from federation.failover.eviction_tasks import (
     LEAVING,
     PRODUCER,
@@ -351,3 +351,37 @@ def test_a_condition_says_which_lost_member_is_waited_for_and_that_it_is_over() 
     assert over is not None
     (said,) = over["status"]["conditions"]
     assert (said["status"], said["reason"]) == ("True", "Calm")
+
+
+FAILED = {"reason": "ApplicationFailure", "producer": "somebody", "gracePeriodSeconds": 60, "replicas": 2}
+
+
+def better(*tasks: dict[str, Any], at: Any, ready: Any = EVERYWHERE, **available: int) -> list[str]:
+    """Names the old copies that stay after their grace period, with so many replicas available."""
+    copies = [copy(name, available=count, health="Unhealthy") for name, count in available.items()]
+    one = evicted(*tasks, at=at, copies=copies)
+    said = msgspec.convert({"application": {"decisionConditions": {}}}, Failover)
+    one = msgspec.structs.replace(one, spec=msgspec.structs.replace(one.spec, failover=said))
+    return names(assessed(one, ready=ready).kept)
+
+
+def test_a_copy_that_is_better_stays_until_clusters_that_had_one_have_gained_as_much() -> None:
+    left = task(age=MINUTE + 1, clustersBeforeFailover=["m1", "m2"], **FAILED)
+    assert better(left, at=given(m2=3), m1=1, m2=1) == ["m1"]
+    assert better(left, at=given(m2=3), m1=1, m2=2) == []
+    assert better(left, at=given(m2=2, m3=1), m1=2, m2=1, m3=1) == ["m1"]
+    assert better(left, at=given(m2=2, m3=1), m1=1, m2=0, m3=1) == []
+    assert better(left, at=given(m2=3), m1=0, m2=0) == []
+
+
+def test_replicas_in_a_member_that_does_not_answer_are_no_gain() -> None:
+    left = task(age=MINUTE + 1, clustersBeforeFailover=["m1"], **FAILED)
+    assert better(left, at=given(m2=2), m1=1, m2=2) == []
+    assert better(left, at=given(m2=2), ready={"m1"}, m1=1, m2=2) == ["m1"]
+
+
+def test_old_copies_that_are_better_together_stay_together() -> None:
+    before = {"clustersBeforeFailover": ["m1", "m2"], **FAILED}
+    two = [task(name, age=MINUTE + 1, **before) for name in ("m1", "m2")]
+    assert better(*two, at=given(m3=4), m1=1, m2=1, m3=1) == ["m1", "m2"]
+    assert better(*two, at=given(m3=4), m1=1, m2=1, m3=2) == []
