@@ -163,7 +163,8 @@ def _sum_up(
         f"It fails in {_name(due)}, and {due[0].fruitless} moves in a row have brought nothing: it stays"
         f" until {write_time(until)}, unless its eviction history is forgiven."
     )
-    return FailoverVerdict(FailoverReason.GIVEN_UP, text, look_at=until)
+    look_at = until if look_at is None else min(until, look_at)
+    return FailoverVerdict(FailoverReason.GIVEN_UP, text, look_at=look_at, failing=failing)
 
 
 def _explain(verdicts: list[CopyVerdict], leaving: list[str]) -> tuple[FailoverReason, str]:

@@ -18,7 +18,7 @@ WORKLOADS = Gauge(
 )
 FAILING = Gauge(
     "reberth_federation_application_failover_failing",
-    "Workloads with application failover that fail in a cluster, without those that are given up.",
+    "Workloads with application failover that fail in a cluster, with those that are given up.",
     registry=REGISTRY,
 )
 STORM = Gauge(
