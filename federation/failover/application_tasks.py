@@ -79,7 +79,12 @@ def has_replacement(
 def list_recovered(
     binding: ResourceBinding, copies: Mapping[str, CopyReport], *, now: float, read_time: ReadTime
 ) -> tuple[GracefulEvictionTask, ...]:
-    """List the tasks of application failover whose old copies are well again, and that are not over yet."""
+    """List the tasks of application failover whose old copies are well again, and that are not over yet.
+
+    None while scheduling is suspended: the clusters are not to change.
+    """
+    if binding.spec.suspension and binding.spec.suspension.scheduling:
+        return ()
     targets = {each.name for each in binding.spec.clusters or ()}
     return tuple(
         task

@@ -242,13 +242,14 @@ class ApplicationFailoverController:
         return await self._hub.patch(resources.binding_resource(key.kind), binding, change)
 
     async def _tell(self, key: Key, binding: ResourceBinding, verdict: FailoverVerdict) -> None:
-        is_new = self._reasons.note(key, verdict.reason)
         written = await self._prune(key, binding)
         change = change_condition(written, verdict.reason, verdict.message, now=self._hub.clock())
-        if change is None:
-            return
-        await self._hub.patch(resources.binding_resource(key.kind), written, change, subresource="status")
-        if is_new and verdict.reason in _TOLD:
+        if change is not None:
+            resource = resources.binding_resource(key.kind)
+            await self._hub.patch(resource, written, change, subresource="status")
+        # Only now: another attempt, after a conflict, has it to tell.
+        is_new = self._reasons.note(key, verdict.reason)
+        if is_new and change is not None and verdict.reason in _TOLD:
             self._record(key, binding, _TOLD[verdict.reason], verdict.message, kind=WARNING)
             if verdict.reason is FailoverReason.GIVEN_UP:
                 metrics.FAILOVERS.labels(metrics.GIVEN_UP).inc()

@@ -11,6 +11,7 @@ from federation.failover.health_clock import CopyHealth
 from federation.objects import resources
 from federation.objects.template import Object
 from reberth.values.duration import Duration
+from reberth.values.errors import Conflict
 from tests.support.federation.clusters import DUPLICATED, DYNAMIC, groups
 from tests.support.federation.failing import FailingHub, failing_over, member
 from tests.support.metrics import read_metric
@@ -205,6 +206,34 @@ async def test_an_old_copy_that_is_well_first_gets_the_workload_back() -> None:
     assert any(reason == "EvictWorkloadFromClusterWithdrawn" for reason, _ in hub.events)
     await hub.live(100)
     assert hub.clusters() == {"m1": 3}
+
+
+async def test_it_does_not_return_while_its_scheduling_is_suspended() -> None:
+    hub = running_in("m1")
+    hub.report("m1", 1)
+    await hub.live(12)
+    hub.report("m2", 2)
+    hub.put(resources.BINDINGS, changed(hub.find(), spec={"suspension": {"scheduling": True}}))
+    hub.report("m1", 3)
+    await hub.live(60)
+    assert hub.clusters() == {"m2": 3}
+    assert hub.condition().reason == "Suspended"
+    hub.put(resources.BINDINGS, changed(hub.find(), spec={"suspension": {"scheduling": False}}))
+    await hub.live(10)
+    assert hub.clusters() == {"m1": 3}
+
+
+async def test_what_holds_it_is_told_though_the_first_write_meets_a_conflict() -> None:
+    hub = FailingHub(member("m1"))
+    hub.put(resources.BINDINGS, failing_over({"m1": 3}))
+    hub.report("m1", 1)
+    await hub.live(5)
+    hub.events.clear()
+    hub.refuse.append(Conflict("PATCH", "somebody else was faster", status=409))
+    await hub.live(60)
+    assert not hub.refuse
+    assert hub.condition().reason == "NoSubstitute"
+    assert [reason for reason, _ in hub.events] == ["EvictWorkloadFromClusterFailed"] * 2
 
 
 async def test_it_returns_to_the_cluster_group_that_it_left() -> None:
