@@ -7,6 +7,8 @@ from federation.objects.conditions import find_condition, put_condition
 from federation.objects.template import Object
 from reberth.records import Condition
 
+_NONE = "It has no application failover."
+
 
 def change_condition(
     binding: ResourceBinding, reason: FailoverReason, message: str, *, now: float
@@ -26,6 +28,9 @@ def change_condition(
     return {"metadata": {"resourceVersion": version}, "status": {"conditions": conditions}}
 
 
-def find_reason(binding: ResourceBinding) -> str | None:
+def calm_condition(binding: ResourceBinding, *, now: float) -> Object | None:
+    """Return the merge patch for a workload that does not fail over any more; None if nothing changes."""
     known = find_condition(binding.status.conditions, FAILOVER)
-    return known.reason if known else None
+    if known is None or known.reason == FailoverReason.CALM:
+        return None
+    return change_condition(binding, FailoverReason.CALM, _NONE, now=now)

@@ -20,7 +20,7 @@ from federation.failover.application_failover import (
 )
 from federation.failover.application_tasks import list_recovered, write_begin, write_history, write_return
 from federation.failover.eviction_history import GiveUpRules, prune_history
-from federation.failover.failover_condition import change_condition
+from federation.failover.failover_condition import calm_condition, change_condition
 from federation.failover.health_clock import MOMENT, ClockReader
 from federation.failover.storm_brake import StormBrake, StormRules
 from federation.failover.toleration import EvictionPace
@@ -230,7 +230,11 @@ class ApplicationFailoverController:
         self._reasons.forget(key)
         self._clocks.forget(str(key))
         if binding is not None and is_scheduled_by_us(binding):
-            await self._prune(key, binding)
+            written = await self._prune(key, binding)
+            change = calm_condition(written, now=self._hub.clock())
+            if change is not None:
+                resource = resources.binding_resource(key.kind)
+                await self._hub.patch(resource, written, change, subresource="status")
 
     async def _prune(self, key: Key, binding: ResourceBinding) -> ResourceBinding:
         """Forget evictions that count for nothing any more."""

@@ -442,6 +442,22 @@ async def test_a_history_without_application_failover_is_forgotten() -> None:
     assert not hub.find().spec.active_eviction_history
 
 
+async def test_the_condition_is_calm_when_there_is_no_application_failover_any_more() -> None:
+    hub = FailingHub(member("m1"))
+    hub.put(resources.BINDINGS, failing_over({"m1": 3}))
+    hub.report("m1", 1)
+    await hub.live(60)
+    assert hub.condition().reason == "NoSubstitute"
+    hub.put(resources.BINDINGS, changed(hub.find(), spec={"failover": None}))
+    await hub.live(5)
+    said = hub.condition()
+    assert (said.status, said.reason, said.message) == ("True", "Calm", "It has no application failover.")
+    hub.patches.clear()
+    hub.put(resources.BINDINGS, hub.find())
+    await hub.live(5)
+    assert not hub.patches
+
+
 async def test_a_longer_clock_skew_is_waited_for_after_a_change_of_the_leader() -> None:
     hub = FailingHub(settings=ApplicationFailoverSettings(clock_skew=Duration(5)))
     hub.put(resources.BINDINGS, failing_over({"m1": 3}))
