@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from federation.failover.health_clock import MOMENT
 from reberth.values.timestamp import parse_time
 from tests.live.support.evictions import is_gone, remove, targets, tasks, told, works
 from tests.live.support.failing_members import LIVING, NAMES, Partitioned, counting, partitioned, until
@@ -94,6 +95,7 @@ async def test_a_workload_that_is_preempted_for_long_moves_to_a_cluster_with_roo
     await ready_in(place, "member1", "low")
     async with counting(place.place, "low", NAMES) as census:
         await until(lambda: census.count == 2, "it is not ready")
+        await asyncio.sleep(MOMENT + 1)
         await crowd(place, "member1")
         found = await binding_that(place, "low", lambda one: targets(one) == ["member2"])
         (task,) = tasks(found)
