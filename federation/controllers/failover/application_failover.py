@@ -26,6 +26,8 @@ from federation.failover.storm_brake import StormBrake, StormRules
 from federation.failover.toleration import EvictionPace
 from federation.hub.hub import Hub, refer_to
 from federation.hub.telemetry import application_metrics as metrics
+from federation.hub.telemetry.eviction_events import tell_begun, tell_withdrawn, telling_failure
+from federation.hub.telemetry.step_events import refer_to_template
 from federation.hub.work_index import WorkIndex
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.membership.cluster_status import is_member_ready
@@ -40,16 +42,14 @@ from federation.planning.failover.substitutes import (
     judge_binding,
     report_copies,
 )
-from federation.propagation.binding import is_divided, template_of
+from federation.propagation.binding import is_divided
 from federation.propagation.schedule_result import is_scheduled_by_us, priority_rank
-from reberth.client.events import NORMAL, WARNING
+from reberth.client.events import WARNING
 from reberth.cluster.kinds import Resource
-from reberth.records import ObjectMeta
 from reberth.values.duration import Duration
 
 _ACTION = "Evicting"
-_BEGUN, _HELD = "EvictWorkloadFromCluster", "EvictWorkloadFromClusterFailed"
-_WITHDRAWN, _GIVEN_UP = "EvictWorkloadFromClusterWithdrawn", "ApplicationFailoverGivenUp"
+_HELD, _GIVEN_UP = "ApplicationFailoverHeld", "ApplicationFailoverGivenUp"
 _TOLD = {FailoverReason.NO_SUBSTITUTE: _HELD, FailoverReason.GIVEN_UP: _GIVEN_UP, FailoverReason.STORM: _HELD}
 _SOON = 1.0
 """Seconds after the begin of an eviction at which its condition is written: the new copies come first."""
@@ -174,7 +174,7 @@ class ApplicationFailoverController:
             self._queue_all(FailoverReason.STORM)
 
     def _report(self, key: Key, binding: ResourceBinding) -> dict[str, CopyReport]:
-        return report_copies(binding, self._index.of(key), self._find_cluster)
+        return report_copies(binding, self._index.of(key), self._hub.find_cluster)
 
     def _find_substitute(
         self, key: Key, binding: ResourceBinding, verdict: FailoverVerdict
@@ -205,9 +205,13 @@ class ApplicationFailoverController:
             return _SOON
         with self._scheduler.reserving(key, found.evicted, found.decision, now=now):
             patch = write_begin(found.evicted, found.due, self._rules, change, now=now)
-            await self._hub.patch(resources.binding_resource(key.kind), binding, patch)
+            known = binding.spec.graceful_eviction_tasks or ()
+            new = (each for each in found.evicted.spec.graceful_eviction_tasks or () if each not in known)
+            with telling_failure(self._hub, key, binding, new):
+                written = await self._hub.patch(resources.binding_resource(key.kind), binding, patch)
+        tell_begun(self._hub, key, binding, written)
         for each in found.due:
-            self._tell_begin(key, binding, each, now)
+            _count_begun(each, now)
         return _SOON
 
     async def _return(self, key: Key, binding: ResourceBinding) -> bool:
@@ -219,11 +223,10 @@ class ApplicationFailoverController:
         if not recovered:
             return False
         patch = write_return(binding, recovered, is_divided=is_divided(binding), now=now)
-        await self._hub.patch(resources.binding_resource(key.kind), binding, patch)
-        for task in recovered:
-            metrics.FAILOVERS.labels(metrics.WITHDRAWN).inc()
-            note = f"The copy in cluster {task.from_cluster} is healthy again; the eviction is withdrawn."
-            self._record(key, binding, _WITHDRAWN, note)
+        with telling_failure(self._hub, key, binding, recovered):
+            await self._hub.patch(resources.binding_resource(key.kind), binding, patch)
+        tell_withdrawn(self._hub, key, binding, recovered)
+        metrics.FAILOVERS.labels(metrics.WITHDRAWN).inc(len(recovered))
         return True
 
     async def _forget(self, key: Key, binding: ResourceBinding | None) -> None:
@@ -254,7 +257,7 @@ class ApplicationFailoverController:
         # Only now: another attempt, after a conflict, has it to tell.
         is_new = self._reasons.note(key, verdict.reason)
         if is_new and change is not None and verdict.reason in _TOLD:
-            self._record(key, binding, _TOLD[verdict.reason], verdict.message, kind=WARNING)
+            self._warn(key, binding, _TOLD[verdict.reason], verdict.message)
             if verdict.reason is FailoverReason.GIVEN_UP:
                 metrics.FAILOVERS.labels(metrics.GIVEN_UP).inc()
 
@@ -268,21 +271,15 @@ class ApplicationFailoverController:
             waits.append(MOMENT)
         return min(waits, default=None)
 
-    def _tell_begin(self, key: Key, binding: ResourceBinding, due: CopyVerdict, now: float) -> None:
-        metrics.FAILOVERS.labels(metrics.BEGUN).inc()
-        if due.since is not None:
-            metrics.TIME_FAILING.observe(max(0.0, now - due.since))
-        self._record(key, binding, _BEGUN, f"The workload fails in cluster {due.cluster} and leaves it.")
-
-    def _record(
-        self, key: Key, binding: ResourceBinding, reason: str, note: str, *, kind: str = NORMAL
-    ) -> None:
-        template = refer_to(template_of(binding), ObjectMeta(uid=binding.spec.resource.uid))
-        for regarding in (refer_to(key, binding.metadata), template):
-            self._hub.recorder.record(regarding, reason=reason, note=note, action=_ACTION, kind=kind)
+    def _warn(self, key: Key, binding: ResourceBinding, reason: str, note: str) -> None:
+        for regarding in (refer_to(key, binding.metadata), refer_to_template(binding)):
+            self._hub.recorder.record(regarding, reason=reason, note=note, action=_ACTION, kind=WARNING)
 
     def _read_time(self, key: Key, time: str) -> float:
         return self._clocks.read(str(key), time, now=self._hub.clock())
 
-    def _find_cluster(self, name: str) -> Cluster | None:
-        return self._hub.find(resources.CLUSTERS, "", name)
+
+def _count_begun(due: CopyVerdict, now: float) -> None:
+    metrics.FAILOVERS.labels(metrics.BEGUN).inc()
+    if due.since is not None:
+        metrics.TIME_FAILING.observe(max(0.0, now - due.since))

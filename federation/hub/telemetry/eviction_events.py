@@ -24,7 +24,7 @@ def tell_begun(hub: Hub, key: Key, before: ResourceBinding, written: ResourceBin
     known = {each.from_cluster for each in before.spec.graceful_eviction_tasks or ()}
     for task in written.spec.graceful_eviction_tasks or ():
         if task.from_cluster not in known:
-            why = f": {task.message}" if task.message else ""
+            why = f": {task.message.removesuffix('.')}" if task.message else ""
             _record(hub, key, written, _STARTED, f"Evict from cluster {task.from_cluster} started{why}.")
 
 

@@ -111,7 +111,7 @@ async def test_a_workload_that_is_preempted_for_long_moves_to_a_cluster_with_roo
         await eventually(place.members["member1"], f"{DEPLOYMENTS}/low", is_gone)
         assert census.lowest is not None
         assert census.count == 2
-    await told(place, "EvictWorkloadFromCluster", "member1")
+    await told(place, "EvictWorkloadFromClusterStarted", "member1")
     await told(place, "EvictWorkloadFromClusterSucceed", "member1")
     await binding_that(place, "low", held("Calm"))
     await place.members["member1"].delete(f"{DEPLOYMENTS}/peak")

@@ -11,7 +11,7 @@ from federation.failover.health_clock import CopyHealth
 from federation.objects import resources
 from federation.objects.template import Object
 from reberth.values.duration import Duration
-from reberth.values.errors import Conflict
+from reberth.values.errors import Conflict, Forbidden
 from tests.support.federation.clusters import DUPLICATED, DYNAMIC, groups
 from tests.support.federation.failing import FailingHub, failing_over, member
 from tests.support.metrics import read_metric
@@ -69,7 +69,8 @@ async def test_a_workload_that_fails_for_longer_than_is_tolerated_leaves_in_one_
     assert begun() == before + 1
     await hub.live(2)
     assert hub.condition().reason == "Evicting"
-    assert ("EvictWorkloadFromCluster", "The workload fails in cluster m1 and leaves it.") in hub.events
+    note = "Evict from cluster m1 started: It fails in m1 since 2027-01-15T08:00:05Z."
+    assert hub.events.count(("EvictWorkloadFromClusterStarted", note)) == 2, "binding and template"
 
 
 async def test_the_old_copy_goes_when_the_new_one_is_healthy() -> None:
@@ -141,7 +142,7 @@ async def test_it_stays_while_no_other_cluster_has_room_and_leaves_when_one_has(
     await hub.live(100)
     assert (hub.clusters(), hub.leaving()) == ({"m1": 3}, [])
     assert (hub.condition().status, hub.condition().reason) == ("False", "NoSubstitute")
-    assert any(reason == "EvictWorkloadFromClusterFailed" for reason, _ in hub.events)
+    assert any(reason == "ApplicationFailoverHeld" for reason, _ in hub.events)
     hub.put(resources.CLUSTERS, member("m2", 3))
     await hub.live(1)
     assert hub.clusters() == {"m2": 3}
@@ -223,6 +224,25 @@ async def test_it_does_not_return_while_its_scheduling_is_suspended() -> None:
     assert hub.clusters() == {"m1": 3}
 
 
+async def test_a_begin_and_a_return_that_are_refused_are_told() -> None:
+    hub = running_in("m1")
+    hub.report("m1", 1)
+    await hub.live(5)
+    hub.refuse.append(Forbidden("PATCH", "no right", status=403))
+    failed = ("EvictWorkloadFromClusterFailed", "Evict from cluster m1 failed: no right")
+    await hub.live(9)
+    assert hub.events.count(failed) == 2
+    assert hub.clusters() == {"m2": 3}
+    hub.report("m1", 3)
+    await hub.live(8)
+    hub.refuse.append(Forbidden("PATCH", "no right", status=403))
+    await hub.live(20)
+    assert hub.events.count(failed) == 4
+    assert hub.clusters() == {"m1": 3}
+    withdrawn = "The cause to evict from cluster m1 is gone; the eviction is withdrawn."
+    assert hub.events.count(("EvictWorkloadFromClusterWithdrawn", withdrawn)) == 2
+
+
 async def test_what_holds_it_is_told_though_the_first_write_meets_a_conflict() -> None:
     hub = FailingHub(member("m1"))
     hub.put(resources.BINDINGS, failing_over({"m1": 3}))
@@ -233,7 +253,7 @@ async def test_what_holds_it_is_told_though_the_first_write_meets_a_conflict() -
     await hub.live(60)
     assert not hub.refuse
     assert hub.condition().reason == "NoSubstitute"
-    assert [reason for reason, _ in hub.events] == ["EvictWorkloadFromClusterFailed"] * 2
+    assert [reason for reason, _ in hub.events] == ["ApplicationFailoverHeld"] * 2
 
 
 async def test_it_returns_to_the_cluster_group_that_it_left() -> None:
