@@ -15,7 +15,7 @@ from federation.api import ResourceBinding, TargetCluster
 from federation.failover.eviction_causes import EvictionCauses
 from federation.failover.eviction_history import GiveUpRules
 from federation.failover.eviction_tasks import Patience
-from federation.failover.storm_brake import StormRules
+from federation.failover.storm_brake import StormBrake, StormRules
 from federation.objects.names import Key
 from federation.planning.binding_scheduler import BindingScheduler, SchedulingRules
 from federation.planning.hub_objects import HubObjects
@@ -54,6 +54,8 @@ class Rehearsal:
         self.steps: list[PlannedStep] = []
         self.evicted_from: set[str] = set()
         """The clusters that workloads have their turn to leave now."""
+        self.storm = StormBrake(rules.storm)
+        """Where workloads failed when failovers were looked at last."""
         self.decisions: dict[Key, Decision] = {}
         self.warnings: dict[str, None] = {}
         self.scheduler = BindingScheduler(

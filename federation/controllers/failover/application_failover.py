@@ -35,10 +35,9 @@ from federation.objects import resources
 from federation.objects.health import HEALTHY
 from federation.objects.names import Key, binding_of
 from federation.planning.binding_scheduler import BindingScheduler
-from federation.planning.failover.stage import STORM
 from federation.planning.failover.substitutes import (
     Substitute,
-    find_substitute,
+    find_way,
     judge_binding,
     report_copies,
 )
@@ -143,7 +142,7 @@ class ApplicationFailoverController:
             return None
         if await self._return(key, binding):
             return _SOON
-        found = self._find_substitute(key, binding, verdict)
+        found = self._find_way(key, binding, verdict)
         if isinstance(found, Substitute):
             await asyncio.sleep(self._pace.reserve(asyncio.get_running_loop().time()))
             return await self._begin(key)
@@ -176,19 +175,10 @@ class ApplicationFailoverController:
     def _report(self, key: Key, binding: ResourceBinding) -> dict[str, CopyReport]:
         return report_copies(binding, self._index.of(key), self._hub.find_cluster)
 
-    def _find_substitute(
+    def _find_way(
         self, key: Key, binding: ResourceBinding, verdict: FailoverVerdict
     ) -> Substitute | FailoverVerdict:
-        """Return where it can go, or what holds it."""
-        if not verdict.due:
-            return verdict
-        if self._storm.holds({each.cluster for each in verdict.due}):
-            return verdict._replace(reason=FailoverReason.STORM, message=STORM)
-        found = find_substitute(key, binding, verdict.due, self._scheduler, now=self._hub.clock())
-        if isinstance(found, Substitute):
-            return found
-        looks = [each for each in (verdict.look_at, found.look_at) if each is not None]
-        return verdict._replace(reason=found.reason, message=found.message, look_at=min(looks, default=None))
+        return find_way(key, binding, verdict, self._scheduler, self._storm, now=self._hub.clock())
 
     async def _begin(self, key: Key) -> float | None:
         """Judge again, after the turn has come, and carry it out in one write."""
@@ -196,7 +186,7 @@ class ApplicationFailoverController:
         verdict = self._judge(key, binding)
         if binding is None or verdict is None:
             return _SOON
-        found = self._find_substitute(key, binding, verdict)
+        found = self._find_way(key, binding, verdict)
         if not isinstance(found, Substitute):
             return 0.0
         now = self._hub.clock()

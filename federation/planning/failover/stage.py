@@ -9,7 +9,7 @@ from federation.failover.storm_brake import StormBrake
 from federation.objects.names import Key
 from federation.planning.failover.substitutes import (
     Substitute,
-    find_substitute,
+    find_way,
     judge_binding,
     report_copies,
 )
@@ -19,17 +19,16 @@ from federation.propagation.binding import is_divided
 from federation.scheduling import name_of
 from reberth.values.timestamp import TimeError, parse_time, write_time
 
-STORM = "Most workloads with application failover fail at once: moving them would help none of them."
 _NAME = "application_failover"
 _QUIET = {FailoverReason.CALM, FailoverReason.EVICTING}
 
 
 def fail_over(rehearsal: Rehearsal) -> bool:
     """Begin the failovers that are due, all at once, and withdraw those whose old copies are well."""
-    is_changed, brake = False, _observe_all(rehearsal)
+    is_changed, rehearsal.storm = False, _observe_all(rehearsal)
     for key, binding in rehearsal.hub.list_bindings():
         with rehearsal.contained(name_of(binding)):
-            is_changed = _fail_over(rehearsal, key, binding, brake) or is_changed
+            is_changed = _fail_over(rehearsal, key, binding) or is_changed
     return is_changed
 
 
@@ -40,19 +39,19 @@ def list_failover_waits(rehearsal: Rehearsal, key: Key, binding: ResourceBinding
     verdict = _judge(rehearsal, key, binding)
     if verdict is None or verdict.reason in _QUIET:
         return
-    found = _decide(rehearsal, key, binding, verdict, _observe_all(rehearsal))
+    found = _find_way(rehearsal, key, binding, verdict)
     if isinstance(found, FailoverVerdict):
         until = None if found.look_at is None else write_time(found.look_at)
         yield PlannedWait(WaitsFor.FAILOVER, f"{found.reason}: {found.message}", until)
 
 
-def _fail_over(rehearsal: Rehearsal, key: Key, binding: ResourceBinding, brake: StormBrake) -> bool:
+def _fail_over(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> bool:
     verdict = _judge(rehearsal, key, binding)
     if verdict is None:
         return False
     if _return(rehearsal, key, binding):
         return True
-    found = _decide(rehearsal, key, binding, verdict, brake)
+    found = _find_way(rehearsal, key, binding, verdict)
     if not isinstance(found, Substitute):
         return False
     hub, now, scheduler = rehearsal.hub, rehearsal.now, rehearsal.scheduler
@@ -81,17 +80,10 @@ def _return(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> bool:
     return True
 
 
-def _decide(
-    rehearsal: Rehearsal, key: Key, binding: ResourceBinding, verdict: FailoverVerdict, brake: StormBrake
+def _find_way(
+    rehearsal: Rehearsal, key: Key, binding: ResourceBinding, verdict: FailoverVerdict
 ) -> Substitute | FailoverVerdict:
-    if not verdict.due:
-        return verdict
-    if brake.holds({each.cluster for each in verdict.due}):
-        return verdict._replace(reason=FailoverReason.STORM, message=STORM)
-    found = find_substitute(key, binding, verdict.due, rehearsal.scheduler, now=rehearsal.now)
-    if isinstance(found, Substitute):
-        return found
-    return verdict._replace(reason=found.reason, message=found.message, look_at=found.look_at)
+    return find_way(key, binding, verdict, rehearsal.scheduler, rehearsal.storm, now=rehearsal.now)
 
 
 def _judge(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> FailoverVerdict | None:

@@ -17,6 +17,7 @@ from federation.failover.application_tasks import has_replacement, with_eviction
 from federation.failover.eviction_history import GiveUpRules
 from federation.failover.health_clock import read_health_clock
 from federation.failover.state_preservation import has_status
+from federation.failover.storm_brake import StormBrake
 from federation.membership.cluster_status import is_member_ready
 from federation.objects.health import has_health_rule
 from federation.objects.names import Key
@@ -30,6 +31,7 @@ from federation.scheduling import Decision, Reason
 from federation.scheduling.filters import EVICTION_HISTORY
 from reberth.values.timestamp import write_time
 
+_STORM = "Most workloads with application failover fail at once: moving them would help none of them."
 _NO_OTHER = "It fails in {clusters}, and has to stay: {why}"
 
 
@@ -83,6 +85,27 @@ def judge_binding(
     resource = binding.spec.resource
     has_rule = has_health_rule(resource.api_version, resource.kind)
     return judge_failover(binding, copies.values(), rules, now=now, read_time=read_time, has_rule=has_rule)
+
+
+def find_way(
+    key: Key,
+    binding: ResourceBinding,
+    verdict: FailoverVerdict,
+    scheduler: BindingScheduler,
+    brake: StormBrake,
+    *,
+    now: float,
+) -> Substitute | FailoverVerdict:
+    """Return where it can go, or what holds it."""
+    if not verdict.due:
+        return verdict
+    if brake.holds({each.cluster for each in verdict.due}):
+        return verdict._replace(reason=FailoverReason.STORM, message=_STORM)
+    found = find_substitute(key, binding, verdict.due, scheduler, now=now)
+    if isinstance(found, Substitute):
+        return found
+    looks = [each for each in (verdict.look_at, found.look_at) if each is not None]
+    return verdict._replace(reason=found.reason, message=found.message, look_at=min(looks, default=None))
 
 
 def find_substitute(

@@ -1,10 +1,14 @@
 """A plan says which workloads leave a cluster because they fail there, and why others stay."""
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
+import pytest
 
 from federation.failover.application_failover import FailoverReason
+from federation.failover.storm_brake import StormBrake
+from federation.objects.names import Key
 from federation.objects.resources import HeldWork
 from tests.support.federation.clusters import AGGREGATED
 from tests.support.federation.copies import copy
@@ -85,3 +89,18 @@ def test_it_returns_to_an_old_copy_that_is_well() -> None:
     works = [failing("web", "m1", 30, "False"), failing("web", "m2", 30)]
     plan = plan_of(SPACIOUS, [moved], works=works)
     assert steps_of(plan) == [("WithdrawEviction", "web-deployment", {"m1": 3})]
+
+
+def test_the_storm_is_looked_at_once_in_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, observe = [], StormBrake.observe
+
+    def count(brake: StormBrake, key: Key, clusters: Collection[str] | None) -> None:
+        seen.append(key)
+        observe(brake, key, clusters)
+
+    monkeypatch.setattr(StormBrake, "observe", count)
+    names = [f"w{number:02}" for number in range(30)]
+    works = [failing(name, "m1", 20) for name in names]
+    plan = plan_of(SPACIOUS, [at_home(name) for name in names], works=works)
+    assert all(waits_of(plan, name) == [("Failover", in_seconds(40))] for name in names)
+    assert len(seen) <= 3 * len(names)
