@@ -40,23 +40,34 @@ class DependenciesController:
         self._needs: dict[Key, frozenset[Key]] = {}
         self._needed_by: dict[Key, set[Key]] = defaultdict(set)
         self._unknown: set[Key] = set()
+        # Bindings whose script fails: looked at when they change, and meanwhile nothing is removed.
+        self._failed: set[Key] = set()
 
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         key = resources.key_of(resource, record)
         if resource in resources.ALL_BINDINGS:
-            self._look_at(key)
+            self._look_at_all_of(key)
             if record.spec.required_by or template_of(record) in self._needed_by:
                 self._queue.add(template_of(record))
         elif resources.is_template(resource):
-            self._look_at(key_of_binding(key))
+            self._look_at_all_of(key_of_binding(key))
             if key in self._needed_by:
                 self._queue.add(key)
 
     async def run(self) -> None:
         await self._queue.run()
 
+    def _look_at_all_of(self, key: Key) -> None:
+        """Update what a binding that has changed needs, and queue all that it needs or needed."""
+        self._look_at(key)
+        for need in self._needs.get(key, ()):
+            self._queue.add(need)
+
     def _look_at(self, key: Key) -> None:
-        """Update what a binding needs, and queue all that it needs or needed."""
+        """Update what a binding needs, and queue what it needs now and did not, or the other way round.
+
+        Nothing else: a reconcile looks at bindings, and would queue itself again and again.
+        """
         before, now = self._needs.get(key, frozenset()), self._find_needs(key)
         for need in before - now:
             self._needed_by[need].discard(key)
@@ -66,11 +77,12 @@ class DependenciesController:
             self._needs[key] = now
         else:
             self._needs.pop(key, None)
-        for need in before | now:
+        for need in before ^ now:
             self._queue.add(need)
 
     def _find_needs(self, key: Key) -> frozenset[Key]:
         self._unknown.discard(key)
+        self._failed.discard(key)
         binding = self._hub.find_binding(key)
         if binding is None or not binding.spec.propagate_deps or binding.metadata.deletion_timestamp:
             return frozenset()
@@ -82,7 +94,7 @@ class DependenciesController:
         template = self._hub.find(resource, bound.namespace, bound.name)
         found = frozenset() if template is None else find_dependencies(bound, template, self._hub.rules)
         if found is None:
-            self._unknown.add(key)
+            self._failed.add(key)
             return self._needs.get(key, frozenset())
         return found
 
@@ -116,7 +128,7 @@ class DependenciesController:
         self._tell(key)
 
     async def _change(self, attached: ResourceBinding, snapshots: list[Object]) -> float | None:
-        if not snapshots and self._unknown:
+        if not snapshots and (self._unknown or self._failed):
             return _SOON
         change = change_required_by(attached, snapshots)
         if change is None or attached.metadata.deletion_timestamp is not None:

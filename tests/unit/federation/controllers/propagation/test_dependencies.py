@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from federation.api import ResourceInterpreterCustomization
 from federation.controllers.propagation.dependencies import DependenciesController
 from federation.hub.workqueue import QueueSettings
 from federation.objects import resources
@@ -119,3 +120,49 @@ async def test_nothing_is_deleted_before_the_caches_are_synced() -> None:
     hub.hold(DEPLOYMENTS)
     await running
     assert hub.asked == [("delete settings-configmap", None)]
+
+
+def dependencies_script(body: str) -> ResourceInterpreterCustomization:
+    script = {"luaScript": f"function GetDependencies(o) {body} end"}
+    wire = {
+        "metadata": {"name": "deployments"},
+        "spec": {
+            "target": {"apiVersion": "apps/v1", "kind": "Deployment"},
+            "customizations": {"dependencyInterpretation": script},
+        },
+    }
+    return msgspec.convert(wire, ResourceInterpreterCustomization)
+
+
+SETTINGS = "return {{apiVersion = 'v1', kind = 'ConfigMap', namespace = 'default', name = 'settings'}}"
+
+
+async def test_a_script_that_fails_keeps_what_followed_and_stops_nothing() -> None:
+    hub = WritingHub()
+    hub.hub.rules.load([dependencies_script(SETTINGS)])
+    hub.hold(DEPLOYMENTS, needy())
+    hub.hold(CONFIGURATIONS, template("settings"))
+    hub.hold(resources.BINDINGS, CARRYING, attached(SNAPSHOT))
+    hub.hub.rules.load([dependencies_script("error('no')")])
+    (controller,) = hub.controllers
+    looks, find_needs = 0, controller._find_needs
+
+    def look(key: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        assert looks < 100, "it queues itself again and again"
+        return find_needs(key)
+
+    controller._find_needs = look  # type: ignore[method-assign]
+    controller.on_change(DEPLOYMENTS, needy())
+    assert await hub.reconcile() == []
+    assert looks == 1
+
+
+async def test_a_script_that_fails_from_the_start_keeps_what_followed() -> None:
+    hub = standing()
+    hub.hub.rules.load([dependencies_script("error('no')")])
+    hub.hold(DEPLOYMENTS, needy())
+    hub.hold(CONFIGURATIONS, template("settings"))
+    hub.hold(resources.BINDINGS, CARRYING, attached(SNAPSHOT))
+    assert await hub.reconcile() == []
