@@ -88,7 +88,10 @@ class Interpreters:
             return had
         self._pauses.forget(name)
         self._failures.pop(name, None)
-        script = self._sandbox.compile(source, FORMS[name.operation].function, is_tried=False)
+        try:
+            script = self._sandbox.compile(source, FORMS[name.operation].function, is_tried=False)
+        except Exception as error:  # noqa: BLE001 - it is about this script alone, and is told
+            script = ScriptFailure(f"it cannot be loaded: {error!r}")
         if isinstance(script, ScriptFailure):
             self._count(name.operation, "refused")
         return LoadedScript(name, source, script)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
+from urllib.parse import unquote_to_bytes
 
 from lupa.lua51 import LuaError, LuaMemoryError, LuaRuntime
 
@@ -68,14 +69,14 @@ class Sandbox:
 
     def compile(self, source: str, function: str, *, is_tried: bool = True) -> Script | ScriptFailure:
         """Compile a script that defines the function; `is_tried`: run it once to see that it does."""
-        if len(source.encode()) > LONGEST_SCRIPT:
-            return ScriptFailure(f"the script is longer than {LONGEST_SCRIPT} bytes")
         try:
+            if len(source.encode()) > LONGEST_SCRIPT:
+                return ScriptFailure(f"the script is longer than {LONGEST_SCRIPT} bytes")
             chunk, problem = self._compile(source, function)
-        except LuaError as error:
+        except (LuaError, UnicodeError) as error:
             return ScriptFailure(_first_line(error))
         if chunk is None:
-            return ScriptFailure(str(problem))
+            return ScriptFailure(_read_reason(problem))
         script = Script(chunk, function)
         return (self._call(script, (), self._limits) if is_tried else None) or script
 
@@ -108,7 +109,7 @@ class Sandbox:
         self._lua.set_max_memory(self.memory + limits.memory, total=True)
         try:
             answer = self._run(script.chunk, script.function, limits.instructions, limits.seconds, *given)
-        except LuaError as error:
+        except (LuaError, UnicodeError) as error:
             # The budget ended, or memory did, between the script and the driver.
             self._stop()
             answer = (False, _LIMITS[2] if isinstance(error, LuaMemoryError) else _first_line(error))
@@ -116,7 +117,7 @@ class Sandbox:
             self._lua.set_max_memory(_HARD_CAP, total=True)
         if answer is True or answer[0]:
             return None
-        reason = str(answer[1])
+        reason = _read_reason(answer[1])
         is_spent = reason in _LIMITS
         if is_spent:
             self._collect()
@@ -136,6 +137,11 @@ def _read_source(name: str) -> str:
 
 def _deny(*_: object) -> None:
     raise AttributeError("scripts cannot reach Python")
+
+
+def _read_reason(escaped: object) -> str:
+    """Read the text of an error as the driver writes it; what is no UTF-8 becomes a replacement character."""
+    return unquote_to_bytes(str(escaped)).decode(errors="replace")
 
 
 def _first_line(error: Exception) -> str:

@@ -2,11 +2,12 @@
 local clock, sethook = os.clock, debug.sethook
 local setfenv, setmetatable, loadstring, collectgarbage = setfenv, setmetatable, loadstring, collectgarbage
 local error, pcall, select, type, unpack, tostring = error, pcall, select, type, unpack, tostring
-local byte, sort = string.byte, table.sort
+local byte, format, gsub, sort, sub = string.byte, string.format, string.gsub, table.sort, string.sub
 
 local STEP = 32 -- instructions between two looks at the budget
 local SORTED_AT_ONCE = 4096 -- elements that C sorts without a look at the budget
 local OUT_OF_MEMORY = "not enough memory"
+local LONGEST_REASON = 1024 -- bytes that are told of an error
 local ESCAPE = 27 -- the first byte of compiled code, which is never taken
 
 local left, deadline, spent = 0, 0, nil
@@ -105,9 +106,21 @@ local function enter(chunk, env, name, ...)
   return wanted(...)
 end
 
+-- The text of an error may be no UTF-8, so each byte that is not ASCII becomes %XX, as does a %.
+local function escaped(text)
+  return (gsub(sub(text, 1, LONGEST_REASON), "[%%\128-\255]", function(each)
+    return format("%%%02X", byte(each))
+  end))
+end
+
+local function reason_of(problem)
+  if type(problem) == "string" then return escaped(problem) end
+  return "an error of type " .. type(problem)
+end
+
 local function keep(is_done, first, second)
   sethook()
-  if not is_done or spent then return false, spent or (type(first) == "string" and first) or "an error of type " .. type(first) end
+  if not is_done or spent then return false, spent or reason_of(first) end
   kept_first, kept_second = first, second
   return true
 end
@@ -117,7 +130,7 @@ local driver = {}
 function driver.compile(source, name)
   if byte(source, 1) == ESCAPE then return nil, "compiled code is not taken" end
   local chunk, problem = loadstring(source, "=" .. name)
-  return chunk, problem
+  return chunk, problem and escaped(problem)
 end
 
 -- Return whether the run came to its end, and why not. Its results are kept for `take`, because nothing may be

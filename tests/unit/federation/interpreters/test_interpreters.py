@@ -7,7 +7,7 @@ import msgspec
 from federation.api import ResourceInterpreterCustomization
 from federation.interpreters.interpreters import Interpreters
 from federation.interpreters.operations import FORMS, Operation
-from federation.interpreters.sandbox import ScriptFailure
+from federation.interpreters.sandbox import Sandbox, Script, ScriptFailure
 from federation.interpreters.script_pauses import FIRST_PAUSE, LONGEST_PAUSE, ScriptPauses
 
 FOO = ("example.com/v1", "Foo")
@@ -79,6 +79,19 @@ def test_wrong_script_fails_alone() -> None:
     assert found.list_failures() == {"a": [f"InterpretHealth: {failed.reason}"]}
     assert ("InterpretHealth", "refused") in counted
     assert ("InterpretHealth", "answered") in counted
+
+
+def test_script_that_cannot_be_loaded_fails_alone() -> None:
+    class Breaking(Sandbox):
+        def compile(self, source: str, function: str, *, is_tried: bool = True) -> Script | ScriptFailure:
+            if "breaks" in source:
+                raise RuntimeError("no")
+            return super().compile(source, function, is_tried=is_tried)
+
+    found = Interpreters(sandbox=Breaking())
+    found.load([customization("a", health="breaks"), customization("b", kind="Bar", health=says("true"))])
+    assert found.ask(FOO, HEALTH, {}) == ScriptFailure("it cannot be loaded: RuntimeError('no')")
+    assert found.ask(("example.com/v1", "Bar"), HEALTH, {}) is True
 
 
 def test_failure_is_told_for_a_minute_and_until_the_script_is_another() -> None:

@@ -79,6 +79,10 @@ def test_garbage_of_earlier_runs_does_not_count() -> None:
     ("body", "reason"),
     [
         ("error('no')", "F:1: no"),
+        ("error('\\255 is odd')", "F:1: \ufffd is odd"),
+        ("error(o.name:sub(1, 4))", "F:1: gr\u00f6"),
+        ("error(o.name:sub(1, 3))", "F:1: gr\ufffd"),
+        ("error('100%25')", "F:1: 100%25"),
         ("error({})", "an error of type table"),
         ("return nil + 1", "F:1: attempt to perform arithmetic on a nil value"),
         ("local function f(n) return 1 + f(n) end return f(1)", "stack overflow"),
@@ -96,10 +100,16 @@ def test_garbage_of_earlier_runs_does_not_count() -> None:
     ],
 )
 def test_error_is_a_failure_with_its_reason(body: str, reason: str) -> None:
-    found = run(body)
+    found = run(body, {"name": "gr\u00f6\u00dfe"})
     assert isinstance(found, ScriptFailure)
     assert reason in found.reason
     assert not found.is_spent
+
+
+def test_reason_is_not_longer_than_people_read() -> None:
+    found = run(f"error({MEGABYTE})")
+    assert isinstance(found, ScriptFailure)
+    assert len(found.reason) == 1024
 
 
 @pytest.mark.parametrize(
@@ -111,6 +121,10 @@ def test_error_is_a_failure_with_its_reason(body: str, reason: str) -> None:
         ("\x1bLua", "compiled code is not taken"),
         ("return " + "(" * 500, "too many syntax levels"),
         ("--" + "x" * LONGEST_SCRIPT, f"longer than {LONGEST_SCRIPT} bytes"),
+        ("function F() return \u201cx\u201d end", "F:1: unexpected symbol near '\ufffd'"),
+        ("x = \u00e9", "F:1: unexpected symbol near '\ufffd'"),
+        ("error('\u00fcber')", "F:1: \u00fcber"),
+        ("-- \ud800", "surrogates not allowed"),
         ("error('at once')", "F:1: at once"),
     ],
 )
