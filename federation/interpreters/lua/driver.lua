@@ -1,22 +1,32 @@
 -- Runs scripts: an environment of its own for each run, safe libraries, and a budget that no script can catch.
 local clock, sethook = os.clock, debug.sethook
 local setfenv, setmetatable, loadstring, collectgarbage = setfenv, setmetatable, loadstring, collectgarbage
-local error, pcall, select, type, unpack, tostring = error, pcall, select, type, unpack, tostring
+local error, next, pcall, select, type = error, next, pcall, select, type
+local tonumber, tostring, unpack = tonumber, tostring, unpack
+local concat, insert, remove, date = table.concat, table.insert, table.remove, os.date
 local byte, format, gsub, sort, sub = string.byte, string.format, string.gsub, table.sort, string.sub
 
 local STEP = 32 -- instructions between two looks at the budget
-local SORTED_AT_ONCE = 4096 -- elements that C sorts without a look at the budget
+local AT_ONCE = 4096 -- elements that C sorts or walks without a look at the budget
+local LONGEST_DATE = 256 -- bytes of a format of os.date
 local OUT_OF_MEMORY = "not enough memory"
 local LONGEST_REASON = 1024 -- bytes that are told of an error
 local ESCAPE = 27 -- the first byte of compiled code, which is never taken
 
 local left, deadline, spent = 0, 0, nil
 
-local function spend()
-  left = left - STEP
+local function spend(steps)
+  left = left - steps
   if left < 0 then spent = "too many instructions" end
   if clock() > deadline then spent = spent or "too much time" end
   if spent then error(spent, 0) end
+end
+
+local function spend_step() spend(STEP) end
+
+-- Take the steps of a function of C from the budget before it makes them.
+local function spend_many(steps)
+  if steps > AT_ONCE then spend(steps) end
 end
 
 -- An error that means the end is raised again wherever a script might catch it.
@@ -39,11 +49,53 @@ local function safe_xpcall(call, handle)
   return handled(handle, safe_pcall(call))
 end
 
+-- A comparison by a function of C would not be counted either, nor is the size of a list what it holds:
+-- of a list with holes it may be 2^30.
 local function safe_sort(list, is_less)
-  if not is_less and #list > SORTED_AT_ONCE then
-    is_less = function(one, other) return one < other end
+  if type(list) == "table" and #list > AT_ONCE then
+    local given = is_less or function(one, other) return one < other end
+    is_less = function(one, other)
+      local answer = given(one, other)
+      return answer
+    end
   end
   return sort(list, is_less)
+end
+
+local function safe_insert(list, ...)
+  local at = tonumber((...))
+  if select("#", ...) == 2 and type(list) == "table" and at then
+    if not (at >= 1 and at <= #list + 1) then error("bad argument #2 to 'insert' (position out of bounds)", 2) end
+    spend_many(#list - at)
+  end
+  return insert(list, ...)
+end
+
+local function safe_remove(list, ...)
+  local at = tonumber((...))
+  if type(list) == "table" and at then
+    if not (at >= 1 and at <= #list) then return end
+    spend_many(#list - at)
+  end
+  return remove(list, ...)
+end
+
+local function safe_concat(list, ...)
+  if type(list) == "table" then spend_many(#list) end
+  return concat(list, ...)
+end
+
+local function safe_maxn(list)
+  local most = 0
+  for key in next, list do
+    if type(key) == "number" and key > most then most = key end
+  end
+  return most
+end
+
+local function safe_date(shown, ...)
+  if type(shown) == "string" and #shown > LONGEST_DATE then error("format of the date too long", 2) end
+  return date(shown, ...)
 end
 
 local function refuse(name)
@@ -71,8 +123,9 @@ local strings = pick(string, { "byte", "char", "format", "len", "lower", "revers
 for name, own in pairs(patterns) do strings[name] = own end
 getmetatable("").__index = strings
 
-local tables = pick(table, { "concat", "insert", "maxn", "remove", "getn" })
-tables.sort = safe_sort
+local tables = pick(table, { "getn" })
+tables.concat, tables.insert, tables.remove = safe_concat, safe_insert, safe_remove
+tables.maxn, tables.sort = safe_maxn, safe_sort
 local numbers = {}
 for name, value in pairs(math) do numbers[name] = value end
 
@@ -81,7 +134,7 @@ safe.pcall, safe.xpcall = safe_pcall, safe_xpcall
 safe.print = function() end
 safe._VERSION = _VERSION
 safe.string, safe.table, safe.math = shielded(strings), shielded(tables), shielded(numbers)
-safe.os = shielded(pick(os, { "date", "time" }))
+safe.os = shielded { date = safe_date, time = os.time }
 local modules = { kube = shielded(kube) }
 safe.require = function(name)
   local module = modules[name]
@@ -140,7 +193,7 @@ function driver.run(chunk, name, instructions, seconds, ...)
   setfenv(chunk, env)
   left, deadline, spent = instructions, clock() + seconds, nil
   kept_first, kept_second = nil, nil
-  sethook(spend, "", STEP)
+  sethook(spend_step, "", STEP)
   return keep(pcall(enter, chunk, env, name, ...))
 end
 

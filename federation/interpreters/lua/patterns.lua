@@ -384,7 +384,7 @@ function safe.rep(text, count)
   end
   count = tonumber(count)
   if #text == 0 or count < 1 then return "" end
-  if #text * count > LONGEST then error("resulting string too large", 2) end
+  if not (#text * count <= LONGEST) then error("resulting string too large", 2) end
   return rep(text, count)
 end
 

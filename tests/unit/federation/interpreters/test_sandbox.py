@@ -8,6 +8,8 @@ import pytest
 from federation.interpreters.sandbox import LONGEST_SCRIPT, Sandbox, Script, ScriptFailure, ScriptLimits
 
 MEGABYTE = "string.rep('x', 1048576)"
+HOLES = "local t = {} for i = 29, 0, -1 do t[2 ^ i] = 2 end"
+"""A list of 30 elements whose size is about 2^29."""
 BOMBS = {
     "a loop": "while true do end",
     "a loop that catches errors": "while true do pcall(function() while true do end end) end",
@@ -23,6 +25,13 @@ BOMBS = {
     "many results": "local t = {} for i = 1, 7000 do t[i] = i end while true do local u = {unpack(t)} end",
     "insertions": "local t = {} for i = 1, 9e4 do t[i] = i end while true do table.insert(t, 1, i) end",
     "a large sort": "local t = {} for i = 1, 4e5 do t[i] = i % 7 end table.sort(t)",
+    "an insertion in a long list with holes": f"{HOLES} table.insert(t, 1, 1)",
+    "a removal from a long list with holes": f"{HOLES} table.remove(t, 1)",
+    "a large sort by C": "local t = {} for i = 1, 4e5 do t[i] = 2 end table.sort(t, tonumber)",
+    "a sort of a long list with holes": f"{HOLES} table.sort(t, tonumber)",
+    "many texts joined": "local t = {} for i = 1, 3e5 do t[i] = '' end repeat table.concat(t) until false",
+    "many largest keys": "local t = {} for i = 1, 3e5 do t[i] = '' end while true do table.maxn(t) end",
+    "many long formats": f"local s = {MEGABYTE} while true do string.format('%q', s) end",
     "a text found in a long one": "string.find(string.rep('a', 1e6), string.rep('a', 5e5) .. 'b', 1, true)",
     "lazy loops": "string.find(string.rep('a', 60), '.-.-.-.-.-.-.-.-b')",
     "optional letters": "string.match(string.rep('a', 60), string.rep('a?', 40) .. string.rep('a', 61))",
@@ -83,6 +92,15 @@ def test_garbage_of_earlier_runs_does_not_count() -> None:
         ("error(o.name:sub(1, 4))", "F:1: gr\u00f6"),
         ("error(o.name:sub(1, 3))", "F:1: gr\ufffd"),
         ("error('100%25')", "F:1: 100%25"),
+        ("table.insert({}, -2147483646, 1)", "bad argument #2 to 'insert' (position out of bounds)"),
+        ("table.insert({}, 0 / 0, 1)", "bad argument #2 to 'insert' (position out of bounds)"),
+        ("table.insert({}, 3, 1)", "bad argument #2 to 'insert' (position out of bounds)"),
+        ("table.insert({}, 1, 1, 1)", "wrong number of arguments to 'insert'"),
+        ("table.insert({}, 'x', 1)", "number expected, got string"),
+        ("return ('x'):rep(0 / 0)", "resulting string too large"),
+        ("string.format('%099999d', 1)", "invalid format"),
+        ("return {unpack({}, 1, 2147483647)}", "too many results to unpack"),
+        ("os.date(('%t'):rep(5e5))", "format of the date too long"),
         ("error({})", "an error of type table"),
         ("return nil + 1", "F:1: attempt to perform arithmetic on a nil value"),
         ("local function f(n) return 1 + f(n) end return f(1)", "stack overflow"),
@@ -104,6 +122,18 @@ def test_error_is_a_failure_with_its_reason(body: str, reason: str) -> None:
     assert isinstance(found, ScriptFailure)
     assert reason in found.reason
     assert not found.is_spent
+
+
+def test_lists_change_as_in_lua() -> None:
+    body = """
+        local t, gone = {1, 2, 3}, {}
+        table.insert(t, 4) table.insert(t, 5, 5) table.insert(t, '1', 0)
+        gone[1], gone[2] = table.remove(t), table.remove(t, 2)
+        gone[3] = select('#', table.remove(t, 9)) + select('#', table.remove(t, -2147483646))
+        t[9] = 9
+        return {t[1], t[2], #table.concat(t, '-', 1, 4), table.maxn(t), table.concat(gone, ',')}
+    """
+    assert run(body) == [0, 2, 7, 9, "5,1,0"]
 
 
 def test_reason_is_not_longer_than_people_read() -> None:
