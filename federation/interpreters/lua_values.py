@@ -1,37 +1,43 @@
 """Values of Lua as JSON.
 
 Lua does not tell an empty list from an empty object, and knows no whole numbers. An empty table is what
-stands at the same path of an argument; elsewhere it is an object.
+stands at the same path of an argument; elsewhere it is an object. A text that stands in many places is one in
+Lua, and many in JSON: so results are counted and sized while they are read, each table before its values.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
 from lupa.lua51 import lua_type
 
-MOST_VALUES, DEEPEST = 200_000, 64
+MOST_VALUES, DEEPEST = 32_768, 64
+LARGEST_RESULT = 2**22
+"""Characters of all texts and names of a result."""
+_LOOK_EVERY = 256
+"""Values between two looks at the clock."""
 
 
 class ConversionError(Exception):
     """A value of Lua that is no JSON."""
 
 
-def read_value(value: Any, references: Sequence[Any]) -> Any:  # noqa: ANN401 - any value of Lua in, any JSON out
-    """Read a value of Lua. Raises ConversionError."""
-    return _Reading().read(value, references, DEEPEST)
+class TooLarge(ConversionError):
+    """A value of Lua that takes too much to read."""
 
 
-class _Reading:
-    """Counts what is read: a table may contain itself."""
+class ResultReader:
+    """Reads the values of one result within the limits, which they share. `seconds` are of CPU time."""
 
-    def __init__(self) -> None:
-        self._left = MOST_VALUES
+    def __init__(self, seconds: float) -> None:
+        self._left, self._room = MOST_VALUES, LARGEST_RESULT
+        self._deadline = time.process_time() + seconds
 
-    def read(self, value: Any, references: Sequence[Any], levels: int) -> Any:  # noqa: ANN401 - likewise
-        self._left -= 1
-        if self._left < 0 or levels < 0:
-            raise ConversionError("it is too large, or contains itself")
+    def read(self, value: Any, references: Sequence[Any], levels: int = DEEPEST) -> Any:  # noqa: ANN401 - any value of Lua in, any JSON out
+        """Read a value of Lua. Raises ConversionError."""
+        if levels < 0:
+            raise ConversionError("it is too deep, or contains itself")
         kind = lua_type(value)
         if kind is None:
             return _whole(value) if isinstance(value, float) else value
@@ -40,7 +46,7 @@ class _Reading:
         return self._read_table(value, references, levels - 1)
 
     def _read_table(self, table: Any, references: Sequence[Any], levels: int) -> Any:  # noqa: ANN401 - likewise
-        items = list(table.items())
+        items = list(self._count(table))
         if not items:
             return next((type(each)() for each in references if isinstance(each, (dict, list))), {})
         size = len(items)
@@ -50,6 +56,19 @@ class _Reading:
         if not all(isinstance(key, str) for key, _ in items):
             raise ConversionError("it has a table that is neither a list nor an object with names")
         return {key: self.read(value, _below(references, key), levels) for key, value in items}
+
+    def _count(self, table: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - likewise
+        """Yield what a table holds, as long as that is not too much."""
+        for item in table.items():
+            self._left -= 1
+            self._room -= sum(len(each) for each in item if isinstance(each, str))
+            if self._left < 0:
+                raise TooLarge(f"more than {MOST_VALUES} values")
+            if self._room < 0:
+                raise TooLarge(f"more than {LARGEST_RESULT} characters")
+            if self._left % _LOOK_EVERY == 0 and time.process_time() > self._deadline:
+                raise TooLarge("it takes too much time")
+            yield item
 
 
 def _below(references: Sequence[Any], step: str | int) -> list[Any]:

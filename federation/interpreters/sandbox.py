@@ -13,7 +13,7 @@ from urllib.parse import unquote_to_bytes
 
 from lupa.lua51 import LuaError, LuaMemoryError, LuaRuntime
 
-from federation.interpreters.lua_values import ConversionError, read_value
+from federation.interpreters.lua_values import ConversionError, ResultReader, TooLarge
 
 LONGEST_SCRIPT = 2**16
 _HARD_CAP = 2**28
@@ -95,8 +95,11 @@ class Sandbox:
         if failure is not None:
             return failure
         try:
-            first, second = self._take()
-            return read_value(first, arguments), read_value(second, ())
+            (first, second), reader = self._take(), ResultReader(limits.seconds)
+            return reader.read(first, arguments), reader.read(second, ())
+        except TooLarge as error:
+            self._collect()
+            return ScriptFailure(f"the result is too large: {error}", is_spent=True)
         except (ConversionError, UnicodeDecodeError) as error:
             return ScriptFailure(f"the result cannot be read: {error}")
 

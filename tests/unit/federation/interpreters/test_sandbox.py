@@ -124,6 +124,36 @@ def test_error_is_a_failure_with_its_reason(body: str, reason: str) -> None:
     assert not found.is_spent
 
 
+LARGE_RESULTS = {
+    "a long text in many places": f"local s, t = {MEGABYTE}, {{}} for i = 1, 5000 do t[i] = s end return t",
+    "long names in many places": (
+        f"local t, name = {{}}, {MEGABYTE} for i = 1, 5000 do t[i] = {{[name] = 1}} end return t"
+    ),
+    "many values": "local t = {} for i = 1, 150000 do t[i] = i end return t",
+    "many values at once": "local t, u = {}, {} for i = 1, 300 do t[i] = u u[i] = 1 end return t",
+    "two results": "local t = {} for i = 1, 20000 do t[i] = i end return t, t",
+}
+
+
+@pytest.mark.parametrize("name", LARGE_RESULTS)
+def test_result_that_is_too_large_exceeds_a_limit(name: str) -> None:
+    began = time.process_time()
+    found = run(LARGE_RESULTS[name])
+    assert isinstance(found, ScriptFailure)
+    assert found.is_spent
+    assert time.process_time() - began < 0.15
+
+
+def test_reading_a_result_takes_no_more_time_than_running() -> None:
+    sandbox = Sandbox()
+    script = sandbox.compile("function F(o) o.new = true return o end", "F")
+    assert isinstance(script, Script)
+    large = {str(number): {"a": number} for number in range(10_000)}
+    assert isinstance(sandbox.run(script, large, limits=ScriptLimits(seconds=1.0)), tuple)
+    failure = sandbox.run(script, large, limits=ScriptLimits(seconds=0.001))
+    assert failure == ScriptFailure("the result is too large: it takes too much time", is_spent=True)
+
+
 def test_lists_change_as_in_lua() -> None:
     body = """
         local t, gone = {1, 2, 3}, {}
