@@ -53,6 +53,7 @@ from reberth.client.api import Api
 from reberth.client.events import recording
 from reberth.client.lease import Leadership, LeaseLost, leading, name_holder
 from reberth.client.mirror import Mirror, mirroring
+from reberth.client.watcher import NOT_INSTALLED, Watcher
 from reberth.cluster.kinds import Kind, Resource
 from reberth.cluster.tables import meta_of
 from reberth.config.settings import load
@@ -81,7 +82,8 @@ _HUB: tuple[Resource[Any], ...] = (
     resources.INTERPRETERS,
     *resources.TEMPLATES,
 )
-# What the hub may lack: it is waited for until it has answered, and no longer.
+_LOOK_EVERY = 0.5
+# What the hub may lack: it is waited for until it has answered.
 _OPTIONAL: tuple[Resource[Any], ...] = (resources.INTERPRETERS, *resources.TEMPLATES)
 _BY_KIND: dict[Kind[Any, Any], Resource[Any]] = {each.kind: each for each in _HUB}
 
@@ -131,11 +133,10 @@ class Federation:
 
         The caches of our own kinds must be synced first: a policy that is not in the cache looks like one
         that was deleted, and its bindings would go. A kind of template that cannot be listed, for lack of
-        rights for example, is skipped, and so are interpreters on a hub without their definition.
+        rights for example, is skipped. Interpreters are not, unless the hub lacks their definition: without
+        its scripts a kind would be placed, applied and told of in another way.
         """
-        await mirror.synced(*(each.name for each in _HUB if each not in _OPTIONAL))
-        for resource in _OPTIONAL:
-            await mirror.watchers[resource.name].answered()
+        await wait_for_caches(mirror)
         gc.collect()
         gc.freeze()  # what is listed stays: the garbage collector need not scan it again and again
         if self._karmada is not None:
@@ -247,6 +248,20 @@ class Federation:
         if self._role == "checking" and self._karmada is not None:
             return _describe_karmada(self._karmada)
         return None
+
+
+async def wait_for_caches(mirror: Mirror) -> None:
+    """Wait until the caches may be worked with."""
+    await mirror.synced(*(each.name for each in _HUB if each not in _OPTIONAL))
+    for resource in _OPTIONAL:
+        await mirror.watchers[resource.name].answered()
+    interpreters = mirror.watchers[resources.INTERPRETERS.name]
+    while not (interpreters.is_synced or _is_absent(interpreters)):  # noqa: ASYNC110 - only at the start
+        await asyncio.sleep(_LOOK_EVERY)
+
+
+def _is_absent(watcher: Watcher[Any]) -> bool:
+    return (watcher.trouble or "").startswith(NOT_INSTALLED)
 
 
 def _describe_karmada(karmada: KarmadaWatch) -> str:

@@ -1,5 +1,8 @@
 """Which controllers a federation runs: each may be switched off, and takes no other with it."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import msgspec
@@ -10,11 +13,17 @@ from federation.hub.object_api import ObjectApi
 from federation.hub.work_index import WorkIndex
 from federation.objects import resources
 from federation.objects.cache import NotifyingCache
-from federation.process import Federation
+from federation.process import _HUB, Federation, wait_for_caches
 from federation.settings import FederationSettings, Switches
 from reberth.client.access import Access
+from reberth.client.api import Api
 from reberth.client.events import EventRecorder
+from reberth.client.mirror import mirroring
+from reberth.client.watcher import WatchSettings
+from reberth.cluster.cache import BOOKMARK
 from reberth.cluster.kinds import Resource
+from reberth.protocol.response import WatchEvent
+from reberth.values.errors import ApiError, Forbidden, NotFound, Unauthorized
 from tests.support.federation.objects import bare_cluster, claimed_binding
 
 SWITCHES = [field.name for field in msgspec.structs.fields(Switches)]
@@ -75,3 +84,46 @@ async def test_controllers_are_told_of_bindings_first_and_by_name(monkeypatch: p
     async with federation._controllers(hub):
         names = [*(f"ResourceBinding {name}" for name in "abc"), "Cluster m1"]
         assert recorder.told == names
+
+
+class _Answers:
+    """Lists every kind as empty, but refuses to list customizations."""
+
+    def __init__(self, refusal: ApiError) -> None:
+        self.refusal: ApiError | None = refusal
+
+    @asynccontextmanager
+    async def watch(self, resource: Resource[Any], **_: Any) -> AsyncIterator[AsyncIterator[Any]]:
+        if resource is resources.INTERPRETERS and self.refusal is not None:
+            raise self.refusal
+        yield self._end_list()
+
+    async def _end_list(self) -> AsyncIterator[Any]:
+        end = {"annotations": {"k8s.io/initial-events-end": "true"}, "resourceVersion": "7", "name": "-"}
+        yield WatchEvent(BOOKMARK, msgspec.convert({"metadata": end}, resources.LOGINS.record))
+        await asyncio.Event().wait()
+
+
+REFUSED = "customizations cannot be listed"
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    "refusal", [Forbidden("watch", REFUSED, status=403), Unauthorized("watch", REFUSED, status=401)]
+)
+async def test_nothing_begins_before_the_interpreters_are_known(refusal: ApiError) -> None:
+    api, cache = _Answers(refusal), NotifyingCache(lambda _kind, _record: None, version=(1, 36))
+    async with mirroring(cast("Api", api), cache, _HUB, settings=WatchSettings()) as mirror:
+        waiting = asyncio.create_task(wait_for_caches(mirror))
+        await asyncio.sleep(60)
+        assert not waiting.done()
+        api.refusal = None
+        await asyncio.wait_for(waiting, 60)
+
+
+@pytest.mark.looptime
+async def test_a_hub_without_their_definition_has_no_interpreters() -> None:
+    api = _Answers(NotFound("watch", "the server could not find the requested resource", status=404))
+    cache = NotifyingCache(lambda _kind, _record: None, version=(1, 36))
+    async with mirroring(cast("Api", api), cache, _HUB, settings=WatchSettings()) as mirror:
+        await asyncio.wait_for(wait_for_caches(mirror), 10)
