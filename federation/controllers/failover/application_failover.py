@@ -159,6 +159,7 @@ class ApplicationFailoverController:
             self._rules,
             now=self._hub.clock(),
             read_time=lambda time: self._read_time(key, time),
+            custom=self._hub.rules.health,
         )
         self._observe(key, verdict)
         return verdict

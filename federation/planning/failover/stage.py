@@ -90,7 +90,10 @@ def _judge(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> Failover
     hub, now = rehearsal.hub, rehearsal.now
     copies = report_copies(binding, hub.works_of(key), hub.find_cluster)
     rules = rehearsal.rules.give_up
-    return judge_binding(binding, copies, rules, now=now, read_time=lambda time: _read(time, now))
+    custom = hub.rules.health
+    return judge_binding(
+        binding, copies, rules, now=now, read_time=lambda time: _read(time, now), custom=custom
+    )
 
 
 def _observe_all(rehearsal: Rehearsal) -> StormBrake:

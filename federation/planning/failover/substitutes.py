@@ -19,7 +19,7 @@ from federation.failover.health_clock import read_health_clock
 from federation.failover.state_preservation import has_status
 from federation.failover.storm_brake import StormBrake
 from federation.membership.cluster_status import is_member_ready
-from federation.objects.health import has_health_rule
+from federation.objects.health import NO_CUSTOM_RULES, HealthRules, has_health_rule
 from federation.objects.names import Key
 from federation.objects.resources import HeldWork
 from federation.planning.binding_scheduler import BindingScheduler
@@ -78,12 +78,13 @@ def judge_binding(
     *,
     now: float,
     read_time: ReadTime,
+    custom: HealthRules = NO_CUSTOM_RULES,
 ) -> FailoverVerdict | None:
     """Judge a workload; None if it does not fail over, or if another program schedules it."""
     if not is_scheduled_by_us(binding):
         return None
     resource = binding.spec.resource
-    has_rule = has_health_rule(resource.api_version, resource.kind)
+    has_rule = has_health_rule(resource.api_version, resource.kind, custom)
     return judge_failover(binding, copies.values(), rules, now=now, read_time=read_time, has_rule=has_rule)
 
 

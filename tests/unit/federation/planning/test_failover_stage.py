@@ -5,7 +5,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
+from federation.api import ResourceInterpreterCustomization
+from federation.api.clusters import ApiEnablement
 from federation.failover.application_failover import FailoverReason
 from federation.failover.storm_brake import StormBrake
 from federation.objects.names import Key
@@ -38,6 +41,23 @@ def test_a_workload_that_is_due_leaves() -> None:
     assert steps_of(plan) == [("FailOver", "web-deployment", {"m2": 3})]
     assert "it fails in m1" in plan.steps[0].reason
     assert waits_of(plan, "web") == [("Eviction", in_seconds(600))]
+
+
+def test_one_whose_health_a_script_tells_leaves_too() -> None:
+    script = {"luaScript": "function InterpretHealth(o) return o.status.ready end"}
+    target = {"apiVersion": "example.com/v1", "kind": "Game"}
+    spec = {"target": target, "customizations": {"healthInterpretation": script}}
+    told = msgspec.convert({"metadata": {"name": "games"}, "spec": spec}, ResourceInterpreterCustomization)
+    one = at_home("web")
+    resource = replace(one.spec.resource, api_version="example.com/v1", kind="Game")
+    game = replace(one, spec=replace(one.spec, resource=resource))
+    works = [failing("web", "m1", 61)]
+    games = {"groupVersion": "example.com/v1", "resources": [{"kind": "Game"}]}
+    enabled = msgspec.convert([games], tuple[ApiEnablement, ...])
+    members = [replace(each, status=replace(each.status, api_enablements=enabled)) for each in SPACIOUS]
+    assert steps_of(plan_of(members, [game], works=works)) == []
+    plan = plan_of(members, [game], works=works, interpreters=[told])
+    assert steps_of(plan) == [("FailOver", "web-deployment", {"m2": 3})]
 
 
 def test_one_that_is_tolerated_waits() -> None:

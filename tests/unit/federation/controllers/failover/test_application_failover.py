@@ -4,8 +4,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
-from federation.api import ResourceBinding
+from federation.api import Cluster, ResourceBinding, ResourceInterpreterCustomization
+from federation.api.clusters import ApiEnablement
 from federation.controllers.failover.application_failover import ApplicationFailoverSettings
 from federation.failover.health_clock import CopyHealth
 from federation.objects import resources
@@ -452,6 +454,33 @@ async def test_what_holds_a_failover_is_said(more: Object, reason: str) -> None:
     hub.report("m1", 0)
     await hub.live(100)
     assert (hub.clusters(), hub.condition().reason, hub.condition().status) == ({"m1": 3}, reason, "False")
+
+
+def with_games(one: Cluster) -> Cluster:
+    games = {"groupVersion": "example.com/v1", "resources": [{"kind": "Game"}]}
+    enabled = msgspec.convert([games], tuple[ApiEnablement, ...])
+    return replace(one, status=replace(one.status, api_enablements=enabled))
+
+
+def game_health() -> ResourceInterpreterCustomization:
+    script = {"luaScript": "function InterpretHealth(o) return o.status.ready end"}
+    target = {"apiVersion": "example.com/v1", "kind": "Game"}
+    spec = {"target": target, "customizations": {"healthInterpretation": script}}
+    return msgspec.convert({"metadata": {"name": "games"}, "spec": spec}, ResourceInterpreterCustomization)
+
+
+async def test_a_kind_whose_health_a_script_tells_leaves_too() -> None:
+    hub = FailingHub(*(with_games(member(name)) for name in ("m1", "m2")))
+    game = {"apiVersion": "example.com/v1", "kind": "Game", "namespace": "default", "name": "web"}
+    hub.put(resources.BINDINGS, changed(failing_over({"m1": 3}), spec={"resource": game}))
+    hub.report("m1", 0)
+    await hub.live(100)
+    assert (hub.clusters(), hub.condition().reason) == ({"m1": 3}, "NoHealthRule")
+    hub.hub.rules.load([game_health()])
+    hub.report("m1", 0, of=4)
+    hub.start()
+    await hub.live(100)
+    assert hub.clusters() == {"m2": 3}
 
 
 async def test_a_history_without_application_failover_is_forgotten() -> None:
