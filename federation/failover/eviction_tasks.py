@@ -328,6 +328,6 @@ def _is_replaced(binding: ResourceBinding, ready: Collection[str]) -> bool:
 def _is_healthy(binding: ResourceBinding, target: TargetCluster) -> bool:
     copies = (each for each in binding.status.aggregated_status or () if each.cluster_name == target.name)
     copy = next(copies, None)
-    if copy is None or copy.health != HEALTHY:
+    if copy is None or not copy.applied or copy.health != HEALTHY:
         return False
     return has_available(binding, copy, target.replicas)

@@ -120,7 +120,7 @@ class FailingHub(FakeHub):
     def tell(self, cluster: str, copy: CopyHealth, available: int = 0, *, name: str = "web") -> None:
         now = self.hub.clock()
         has = self._conditions(cluster, name)
-        for wanted in tuple(tell_health(has, copy, now=now)):
+        for wanted in (Condition("Applied", "True"), *tell_health(has, copy, now=now)):
             changed: Any = put_condition(has, wanted, now=now)
             has = msgspec.convert(changed, tuple[Condition, ...]) if changed else has
         told = {

@@ -194,6 +194,13 @@ def test_a_copy_of_any_kind_that_grows_replaces_others_when_it_has_its_new_size(
     assert are_ready(one, one.spec.clusters or ()) is not is_kept
 
 
+def test_a_copy_whose_member_refuses_its_new_size_replaces_nothing() -> None:
+    """It is Healthy, as it was before."""
+    refused = evicted(task(age=1), copies=[copy("m2") | {"applied": False}])
+    assert names(assessed(refused).kept) == ["m1"]
+    assert names(assessed(evicted(task(age=1), copies=[copy("m2")])).ended) == ["m1"]
+
+
 def test_an_eviction_without_a_cause_any_more_is_withdrawn() -> None:
     found = assessed(evicted(task(), at=given(m1=3)), calm={"m1"})
     assert (names(found.kept), names(found.withdrawn)) == ([], ["m1"])
