@@ -147,28 +147,36 @@ class Interpreters:
         if isinstance(loaded.script, ScriptFailure):
             return self._note_failure(loaded.name, loaded.script)
         now = self._clock()
-        if wait := self._pauses.find_wait(loaded.name, now):
-            self._waiting[kind] = min(self._waiting.get(kind, now + wait), now + wait)
-            known = self._failures.get(loaded.name)
-            return ScriptFailure(known.reason if known else "waits for scripts that take too much time")
+        if self._pauses.find_wait(loaded.name, now):
+            return self._wait(kind, loaded.name, now)
         return self._run_now(kind, loaded.name, loaded.script, arguments)
 
     def _run_now(
         self, kind: NamedKind, name: ScriptName, script: Script, arguments: tuple[Any, ...]
     ) -> tuple[Any, Any] | ScriptFailure:
         now = self._clock()
-        limits = _SMALL if self._pauses.is_crowded(now) else None
-        found = self._sandbox.run(script, *arguments, limits=limits)
+        is_crowded = self._pauses.is_crowded(now)
+        found = self._sandbox.run(script, *arguments, limits=_SMALL if is_crowded else None)
         if not isinstance(found, ScriptFailure):
             self._pauses.note_result(name)
             self._count(name.operation, "answered")
             return found
         if found.is_spent:
             ended = self._clock()
+            if is_crowded:
+                self._pauses.note_small_excess(name)
+                return self._wait(kind, name, ended)
             self._pauses.note_excess(name, now=ended, took=ended - now)
-            again = ended + self._pauses.find_wait(name, ended)
-            self._waiting[kind] = min(self._waiting.get(kind, again), again)
+            self._wait(kind, name, ended)
         return self._note_failure(name, found)
+
+    def _wait(self, kind: NamedKind, name: ScriptName, now: float) -> ScriptFailure:
+        """Have the kind ask again when the script may run."""
+        again = now + self._pauses.find_wait(name, now)
+        self._waiting[kind] = min(self._waiting.get(kind, again), again)
+        known = self._failures.get(name)
+        reason = known.reason if known else "waits for scripts that take too much time"
+        return ScriptFailure(reason, is_waiting=True)
 
     def _note_failure(self, name: ScriptName, failure: ScriptFailure) -> ScriptFailure:
         self._failures[name] = KnownFailure(failure.reason, self._clock())

@@ -1,6 +1,7 @@
 """What users say of kinds, as the federation asks for it: one method for each operation.
 
 A script that fails gives a ScriptFailure, and for health Unknown. So does one whose result has another form.
+One that may not run yet changes no health.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,7 +32,7 @@ class KindRules:
 
     def __init__(self, interpreters: Interpreters | None = None) -> None:
         self.interpreters = interpreters or Interpreters()
-        self.health: Mapping[NamedKind, Callable[[Object], str]] = {}
+        self.health: Mapping[NamedKind, Callable[[Object], str | None]] = {}
 
     def load(self, customizations: Iterable[ResourceInterpreterCustomization]) -> set[NamedKind]:
         """Replace all rules; return the kinds whose rules have changed."""
@@ -43,8 +44,11 @@ class KindRules:
     def has(self, kind: NamedKind, operation: Operation) -> bool:
         return self.interpreters.has(*kind, operation)
 
-    def _find_health(self, kind: NamedKind, found: Object) -> str:
+    def _find_health(self, kind: NamedKind, found: Object) -> str | None:
+        """Return the health; None while the script may not run: what was told last counts on."""
         said = self._ask(kind, Operation.HEALTH, bool, found)
+        if isinstance(said, ScriptFailure) and said.is_waiting:
+            return None
         return _UNKNOWN if isinstance(said, ScriptFailure) else _HEALTH[said]
 
     def count_replicas(self, kind: NamedKind, wanted: Object) -> ReplicaAnswer | ScriptFailure:

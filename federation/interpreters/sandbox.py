@@ -29,10 +29,11 @@ class ScriptLimits(NamedTuple):
 
 
 class ScriptFailure(NamedTuple):
-    """Why a script has no result; `is_spent` if it exceeded a limit."""
+    """Why a script has no result; `is_spent` if it exceeded a limit, `is_waiting` if it may not run yet."""
 
     reason: str
     is_spent: bool = False
+    is_waiting: bool = False
 
 
 class Script(NamedTuple):

@@ -1,7 +1,8 @@
 """When a script that takes too much is tried again, and what others may take meanwhile.
 
 A script that exceeds its limits pauses, longer each time. All such runs together take a tenth of the time.
-Until that is so again, a script that never had a result waits, and the others have a tenth of their limits.
+Until that is so again, a script that never had a result waits, and the others have a tenth of their limits;
+one that needs more than these waits too.
 """
 
 from collections.abc import Hashable
@@ -35,6 +36,10 @@ class ScriptPauses:
     def note_result(self, script: Hashable) -> None:
         self._proven.add(script)
         self._pauses.pop(script, None)
+
+    def note_small_excess(self, script: Hashable) -> None:
+        """Note that a script needs more than it may take while it is crowded; that is no fault of its own."""
+        self._proven.discard(script)
 
     def note_excess(self, script: Hashable, *, now: float, took: float) -> None:
         had = self._pauses.get(script)

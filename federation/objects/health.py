@@ -10,17 +10,19 @@ from reberth.cluster.pods.identity import group_of
 HEALTHY, UNHEALTHY, UNKNOWN = "Healthy", "Unhealthy", "Unknown"
 
 
-HealthRule = Callable[[Object], str]
-"""From an object as the member reports it to its health."""
+HealthRule = Callable[[Object], str | None]
+"""From an object as the member reports it to its health; None if that cannot be told now."""
 HealthRules = Mapping[tuple[str, str], HealthRule]
 """Rules by API version and kind, as users give them. They go before those that are built in."""
 NO_CUSTOM_RULES: HealthRules = MappingProxyType({})
 
 
-def find_health(api_version: str, kind: str, found: Object, custom: HealthRules = NO_CUSTOM_RULES) -> str:
-    """Return the health of an object as the member reports it."""
+def find_health(
+    api_version: str, kind: str, found: Object, custom: HealthRules = NO_CUSTOM_RULES, *, told: str = ""
+) -> str:
+    """Return the health of an object as the member reports it; what was `told` last if a rule is silent."""
     if own := custom.get((api_version, kind)):
-        return own(found)
+        return own(found) or told or UNKNOWN
     rule, status = _find_rule(api_version, kind), found.get("status")
     if rule is None:
         return HEALTHY

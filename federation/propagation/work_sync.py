@@ -244,7 +244,8 @@ def change_work_status(
     """
     status: Object = {}
     has, conditions = work.status.conditions, None
-    readings = [_read_copy(each, rules) for each in outcomes]
+    last = {each.identifier.ordinal: each.health for each in work.status.manifest_statuses or ()}
+    readings = [_read_copy(each, rules, last.get(at, "")) for at, each in enumerate(outcomes)]
     health = next((each.health for each in readings), None)
     told = tell_health(has, health, now=now) if health else ()
     for wanted in (*_list_conditions(has, outcomes, is_suspended=is_suspended), *told):
@@ -330,13 +331,13 @@ class _CopyReading(NamedTuple):
     status: Any = None
 
 
-def _read_copy(outcome: ManifestOutcome, rules: KindRules | None) -> _CopyReading:
+def _read_copy(outcome: ManifestOutcome, rules: KindRules | None, last: str) -> _CopyReading:
     """Read a copy once, by the rules of users where there are any."""
     if outcome.found is None:
         return _CopyReading("", None)
     target = outcome.target.api_version, outcome.target.kind
     shown, custom = read_whole(outcome.target, outcome.found), rules.health if rules else NO_CUSTOM_RULES
-    told = find_health(*target, shown, custom)
+    told = find_health(*target, shown, custom, told=last)
     health = CopyHealth(told, is_rolling_out(*target, shown)) if has_health_rule(*target, custom) else None
     return _CopyReading(told, health, _reflect_status(target, shown, rules))
 

@@ -125,19 +125,54 @@ def test_script_that_takes_too_much_pauses_longer_each_time() -> None:
         assert isinstance(first, ScriptFailure)
         assert first.is_spent
         again = found.ask(FOO, HEALTH, {})
-        assert again == ScriptFailure("too many instructions")  # it did not run
+        assert again == ScriptFailure("too many instructions", is_waiting=True)  # it did not run
         assert found.take_due() == set()
         clock.now += pause
         assert found.take_due() == {FOO}
         assert found.take_due() == set()
 
 
+class TickingClock(Clock):
+    """Each look at it takes some time: so much takes a run."""
+
+    def __call__(self) -> float:
+        self.now += 0.005
+        return self.now
+
+
+BAR, NEW = ("example.com/v1", "Bar"), ("example.com/v1", "New")
+
+
 def test_other_kinds_answer_while_one_pauses() -> None:
-    clock = Clock()
+    clock = TickingClock()
     found = Interpreters(clock)
-    found.load([customization("a", health=LOOP), customization("b", kind="Bar", health=says("true"))])
+    kinds = {"b": "Bar", "c": "New"}
+    good = [customization(name, kind=kind, health=says("true")) for name, kind in kinds.items()]
+    found.load([customization("a", health=LOOP), *good])
+    assert found.ask(BAR, HEALTH, {}) is True
     assert isinstance(found.ask(FOO, HEALTH, {}), ScriptFailure)
-    assert found.ask(("example.com/v1", "Bar"), HEALTH, {}) is True
+    assert found.ask(BAR, HEALTH, {}) is True
+    waiting = found.ask(NEW, HEALTH, {})
+    assert waiting == ScriptFailure("waits for scripts that take too much time", is_waiting=True)
+    assert found.list_failures().keys() == {"a"}
+    clock.now += 0.2
+    assert found.take_due() == {NEW}
+    assert found.ask(NEW, HEALTH, {}) is True
+
+
+def test_script_that_needs_more_than_there_is_while_another_pauses_waits_and_is_not_blamed() -> None:
+    clock = TickingClock()
+    found = Interpreters(clock)
+    large = "function InterpretHealth(o) for i = 1, 4e5 do end return true end"
+    found.load([customization("a", health=LOOP), customization("b", kind="Bar", health=large)])
+    assert found.ask(BAR, HEALTH, {}) is True
+    found.ask(FOO, HEALTH, {})
+    for _ in range(3):
+        assert found.ask(BAR, HEALTH, {}).is_waiting
+    assert found.list_failures().keys() == {"a"}
+    clock.now += 0.2
+    assert found.take_due() == {BAR}
+    assert found.ask(BAR, HEALTH, {}) is True
 
 
 def test_pauses_share_the_time() -> None:

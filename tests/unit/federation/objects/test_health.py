@@ -80,6 +80,12 @@ def test_the_rule_of_a_user_goes_before_the_one_that_is_built_in() -> None:
     assert find_health("apps/v1", "StatefulSet", found, custom) == "Unhealthy"
 
 
+def test_what_was_told_stays_while_the_rule_of_a_user_tells_nothing() -> None:
+    custom = {("example.com/v1", "Widget"): lambda _: None}
+    assert find_health("example.com/v1", "Widget", {}, custom, told="Unhealthy") == "Unhealthy"
+    assert find_health("example.com/v1", "Widget", {}, custom) == "Unknown"
+
+
 def test_a_kind_has_a_health_rule_if_its_own_api_version_has_one() -> None:
     custom = {("example.com/v1", "Widget"): lambda _: "Healthy"}
     assert has_health_rule("apps/v1", "Deployment")

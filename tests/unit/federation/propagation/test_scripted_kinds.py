@@ -4,8 +4,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
-from federation.api import ResourceInterpreterCustomization
+from federation.api import ManifestStatus, ResourceInterpreterCustomization
+from federation.interpreters.interpreters import Interpreters
 from federation.interpreters.kind_rules import KindRules
 from federation.interpreters.operations import FORMS, Operation
 from federation.interpreters.sandbox import ScriptFailure
@@ -46,7 +48,7 @@ def rules(**wrong: str) -> KindRules:
         for each, body in bodies.items()
     }
     spec = {"target": {"apiVersion": CHESS.api_version, "kind": CHESS.kind}, "customizations": scripts}
-    made = KindRules()
+    made = KindRules(Interpreters(clock=lambda: 0.0))
     made.load([msgspec.convert({"metadata": {"name": "a"}, "spec": spec}, ResourceInterpreterCustomization)])
     return made
 
@@ -116,6 +118,21 @@ def test_failing_scripts_leave_the_status_and_say_unknown() -> None:
     found = game(size=2, status={"ready": 2, "more": "x"})
     wrong = rules(health="error('no')", status="error('no')")
     assert told(found, wrong) == {"status": {"ready": 2, "more": "x"}, "health": "Unknown"}
+
+
+def test_health_stays_as_told_while_a_script_may_not_run() -> None:
+    found = [ManifestOutcome(CHESS, "games", game(size=2, status={"ready": 2}), None)]
+    wrong = rules(health="while a.spec.size == 9 do end return true")
+    identifier = {"ordinal": 0, "kind": CHESS.kind, "name": "chess"}
+    had = work()
+    for last in ("Unhealthy", "Healthy"):
+        statuses = msgspec.convert([{"identifier": identifier, "health": last}], tuple[ManifestStatus, ...])
+        one = replace(had, status=replace(had.status, manifest_statuses=statuses))
+        assert told(game(size=9), wrong)["health"] == "Unknown"  # it pauses now
+        change = change_work_status(one, found, now=NOW, rules=wrong)
+        assert change is not None
+        assert change["status"]["manifestStatuses"][0]["health"] == last
+        wrong = rules(health="while a.spec.size == 9 do end return true")
 
 
 def test_health_of_a_scripted_kind_has_a_clock() -> None:
