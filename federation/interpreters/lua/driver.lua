@@ -7,10 +7,11 @@ local concat, insert, remove, date = table.concat, table.insert, table.remove, o
 local byte, format, gsub, sort, sub = string.byte, string.format, string.gsub, table.sort, string.sub
 
 local STEP = 32 -- instructions between two looks at the budget
-local AT_ONCE = 4096 -- elements that C sorts or walks without a look at the budget
+local AT_ONCE = 4096 -- elements that C walks without a look at the budget
 local LONGEST_DATE = 256 -- bytes of a format of os.date
 local OUT_OF_MEMORY = "not enough memory"
 local LONGEST_REASON = 1024 -- bytes that are told of an error
+local OWN_PLACE = '^%[string "<python>"%]:%d+: ' -- a place in these sources says nothing to who writes a script
 local ESCAPE = 27 -- the first byte of compiled code, which is never taken
 
 local left, deadline, spent = 0, 0, nil
@@ -49,17 +50,17 @@ local function safe_xpcall(call, handle)
   return handled(handle, safe_pcall(call))
 end
 
--- A comparison by a function of C would not be counted either, nor is the size of a list what it holds:
--- of a list with holes it may be 2^30.
+local function compare(one, other) return one < other end
+
+-- Each comparison is counted, also if a function of C makes it: it takes long for texts of zeros, and the size of
+-- a list is not what it holds: of a list with holes it may be 2^30.
 local function safe_sort(list, is_less)
-  if type(list) == "table" and #list > AT_ONCE then
-    local given = is_less or function(one, other) return one < other end
-    is_less = function(one, other)
-      local answer = given(one, other)
-      return answer
-    end
-  end
-  return sort(list, is_less)
+  if is_less == nil then return sort(list, compare) end
+  if type(is_less) ~= "function" then return sort(list, is_less) end
+  return sort(list, function(one, other)
+    local answer = is_less(one, other)
+    return answer
+  end)
 end
 
 local function safe_insert(list, ...)
@@ -167,7 +168,7 @@ local function escaped(text)
 end
 
 local function reason_of(problem)
-  if type(problem) == "string" then return escaped(problem) end
+  if type(problem) == "string" then return escaped((gsub(problem, OWN_PLACE, "", 1))) end
   return "an error of type " .. type(problem)
 end
 

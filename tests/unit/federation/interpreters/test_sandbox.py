@@ -29,6 +29,7 @@ BOMBS = {
     "a removal from a long list with holes": f"{HOLES} table.remove(t, 1)",
     "a large sort by C": "local t = {} for i = 1, 4e5 do t[i] = 2 end table.sort(t, tonumber)",
     "a sort of a long list with holes": f"{HOLES} table.sort(t, tonumber)",
+    "a sort of long texts": "local t = {} for i = 1, 4e3 do t[i] = ('\\0'):rep(900) .. i end table.sort(t)",
     "many texts joined": "local t = {} for i = 1, 3e5 do t[i] = '' end repeat table.concat(t) until false",
     "many largest keys": "local t = {} for i = 1, 3e5 do t[i] = '' end while true do table.maxn(t) end",
     "many long formats": f"local s = {MEGABYTE} while true do string.format('%q', s) end",
@@ -164,6 +165,18 @@ def test_lists_change_as_in_lua() -> None:
         return {t[1], t[2], #table.concat(t, '-', 1, 4), table.maxn(t), table.concat(gone, ',')}
     """
     assert run(body) == [0, 2, 7, 9, "5,1,0"]
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("table.sort({1, 'a'})", "attempt to compare string with number"),
+        ("table.sort({}, 3)", "bad argument #2 to 'sort' (function expected, got number)"),
+        ("table.concat({{}})", "invalid value (table) at index 1 in table for 'concat'"),
+    ],
+)
+def test_reason_names_no_place_outside_the_script(body: str, reason: str) -> None:
+    assert run(body) == ScriptFailure(reason)
 
 
 def test_reason_is_not_longer_than_people_read() -> None:
