@@ -29,8 +29,8 @@ Json = Mapping[str, Any]
 _DECIDED = (errors.BadRequest, errors.Forbidden, errors.Invalid, errors.NotFound)
 _NO_PERMISSION = re.compile(r'User "[^"]*" cannot ')
 _NO_DRY_RUN = "does not support dry run"
-# `k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go`: `CheckRequest`. Webhooks and admission policies
-# say beside their own words that they have denied it.
+# `k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go`: `CheckRequest`.
+# Webhooks and admission policies say beside their own words that they have denied it.
 _QUOTA = "is forbidden: exceeded quota: "
 _OF_OTHERS = ("denied the request", "denied request:")
 
