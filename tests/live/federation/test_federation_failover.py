@@ -238,7 +238,7 @@ async def test_purge_mode_directly_removes_the_old_copy_before_creating_the_new_
 ) -> None:
     hub = place.hub
     await place.run()
-    await hub.create(DEPLOYMENTS, deployment("once", 1))
+    await hub.create(DEPLOYMENTS, deployment("once", 1, grace=1))
     wanted = policy("once", **groups(("first", "member1"), ("second", "member2")))
     wanted["spec"]["failover"] = {"cluster": {"purgeMode": "Directly"}}
     await hub.create(POLICIES, wanted)
@@ -266,7 +266,7 @@ async def test_purge_mode_directly_removes_the_old_copy_before_creating_the_new_
 async def test_a_failed_over_copy_gets_the_preserved_state_of_the_one_before(place: Partitioned) -> None:
     hub, label = place.hub, "shop.example/available"
     await place.run()
-    await hub.create(DEPLOYMENTS, deployment("state", 2))
+    await hub.create(DEPLOYMENTS, deployment("state", 2, grace=1))
     wanted = policy("state", **groups(("first", "member1"), ("second", "member2")))
     rules = [{"aliasLabelName": label, "jsonPath": "{.availableReplicas}"}]
     wanted["spec"]["failover"] = {"cluster": {"purgeMode": "Directly", "statePreservation": {"rules": rules}}}

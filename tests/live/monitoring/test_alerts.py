@@ -70,6 +70,10 @@ RAISED: dict[str, dict[str, str]] = {
     "ReberthEvictionTimedOut": {
         "!reberth_federation_evictions_total{cause='TaintUntolerated',outcome='timedOut'}": "0+1x60"
     },
+    "ReberthFailoverStorm": {"!reberth_federation_application_failover_storm": "1x60"},
+    "ReberthFailoverHeld": {
+        "!reberth_federation_application_failover_workloads{reason='NoSubstitute'}": "1x60"
+    },
     "ReberthOneMemberTwice": {"!reberth_federation_clusters{state='sameMember'}": "1x60"},
     "ReberthFederationBesideKarmada": {
         "!reberth_federation_karmada_running{lease='karmada-scheduler'}": "1x60"
@@ -109,6 +113,8 @@ HEALTHY = {
     "!reberth_federation_workloads_without_ready_copy": "0xN",
     "!reberth_federation_member_word_age_seconds{member='m1'}": "5xN",
     "!reberth_federation_evictions_total{cause='TaintUntolerated',outcome='timedOut'}": "0xN",
+    "!reberth_federation_application_failover_storm": "0xN",
+    "!reberth_federation_application_failover_workloads{reason='NoSubstitute'}": "0xN",
     "!reberth_federation_clusters{state='sameMember'}": "0xN",
     "!reberth_federation_karmada_running{lease='karmada-scheduler'}": "0xN",
     "!reberth_federation_rebalance_waiting_workloads{reason='Unschedulable'}": "0xN",

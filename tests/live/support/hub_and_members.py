@@ -187,7 +187,8 @@ def _named(name: str) -> Object:
     return {"metadata": {"name": name}}
 
 
-def deployment(name: str, replicas: int, *, image: str = "web:1") -> Object:
+def deployment(name: str, replicas: int, *, image: str = "web:1", grace: int = 30) -> Object:
+    """Pods end after their `grace`: what waits for the end of the last one waits for so long."""
     labels = {"app": name}
     container = {"name": "main", "image": image, "resources": {"requests": {"cpu": "100m"}}}
     return {
@@ -197,7 +198,10 @@ def deployment(name: str, replicas: int, *, image: str = "web:1") -> Object:
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [container], "terminationGracePeriodSeconds": grace},
+            },
         },
     }
 
