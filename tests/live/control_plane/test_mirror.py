@@ -203,6 +203,17 @@ async def test_a_burst_wakes_a_consumer_once(bare: Cluster) -> None:
 
 BERTH = kinds.plain_kind("Berth", kinds.SCORE.record, "tests.reberth.dev")
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+DEFINED = "berths.tests.reberth.dev"
+
+
+async def remove_definition(client: Client) -> None:
+    """The next test defines the kind again, which is refused while this one is being deleted."""
+    await client.delete(f"{DEFINITIONS}/{DEFINED}")
+    await client.wait(DEFINITIONS, is_undefined)
+
+
+def is_undefined(found: Any) -> bool:
+    return DEFINED not in {each["metadata"]["name"] for each in found["items"]}
 
 
 async def test_a_kind_that_is_not_installed_is_waited_for_with_one_line(
@@ -222,7 +233,7 @@ async def test_a_kind_that_is_not_installed_is_waited_for_with_one_line(
         await asyncio.sleep(1)
         await client.create(DEFINITIONS, BERTHS)
         await asyncio.wait_for(mirror.synced("berths"), 20)
-        await client.delete(f"{DEFINITIONS}/berths.tests.reberth.dev")
+        await remove_definition(client)
     said = [record for record in caplog.records if "not installed" in str(vars(record))]
     assert len(said) == 1
 
@@ -245,7 +256,7 @@ async def test_an_optional_kind_may_be_installed_and_removed_without_errors(
         await client.wait(berths.path(), lambda listed: "items" in listed)
         await client.create(berths.path(), B1)
         await until_there_are(mirror, cache, 1)
-        await client.delete(f"{DEFINITIONS}/berths.tests.reberth.dev")
+        await remove_definition(client)
         await until_there_are(mirror, cache, 0)
     assert not [record for record in caplog.records if "not installed" in str(vars(record))]
 
@@ -275,7 +286,7 @@ async def test_an_optional_kind_that_is_not_installed_is_looked_for_rarely_until
         await client.create(berths.path(), B1)
         async with asyncio.timeout(longest + 1):
             await until_there_are(mirror, cache, 1)
-        await client.delete(f"{DEFINITIONS}/berths.tests.reberth.dev")
+        await remove_definition(client)
 
 
 B1 = {"apiVersion": "tests.reberth.dev/v1", "kind": "Berth", "metadata": {"name": "b1"}}
@@ -290,7 +301,7 @@ async def until_there_are(mirror: Mirror, cache: Cache, count: int) -> None:
 BERTHS = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
-    "metadata": {"name": "berths.tests.reberth.dev"},
+    "metadata": {"name": DEFINED},
     "spec": {
         "group": "tests.reberth.dev",
         "scope": "Cluster",
