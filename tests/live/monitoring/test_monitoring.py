@@ -94,9 +94,9 @@ async def test_the_variable_chooses_a_cluster_and_all_are_added_up(shown: Shown)
     values = {cluster: float(series[0]["value"][1]) for cluster, series in found.items() if series}
     assert values["east"] > 0
     # The same counters scraped twice, and asked for at different times.
-    assert values["west"] == pytest.approx(values["east"], rel=0.1)
-    assert values[".*"] == pytest.approx(values["east"] + values["west"], rel=0.1)
-    assert values["east|west"] == pytest.approx(values[".*"], rel=0.1)
+    assert values["west"] == pytest.approx(values["east"], rel=0.25)
+    assert values[".*"] == pytest.approx(values["east"] + values["west"], rel=0.25)
+    assert values["east|west"] == pytest.approx(values[".*"], rel=0.25)
     assert "north" not in values
     offered = await shown.prometheus.query(f"group by (cluster, namespace) ({RESCHEDULER_DASHBOARD.metric})")
     assert sorted(series["metric"]["cluster"] for series in offered) == sorted(CLUSTERS)
