@@ -21,9 +21,11 @@ async def pooled(client: Client, nodes: list[str], *, consolidatable: list[str])
     await all_of(client.create(DEFINITIONS, _define(kind)) for kind in kinds)
     for path in kinds.values():
         await client.wait(path, lambda found: "items" in found)
-    await client.create(POOLS, node_pool(budgets=[{"nodes": "0"}]))
-    now = time.time()
-    claims = [node_claim(name, consolidatable=name in consolidatable, changed=now) for name in nodes]
+    pool = await client.create(POOLS, node_pool(budgets=[{"nodes": "0"}]))
+    now, uid = time.time(), pool["metadata"]["uid"]
+    claims = [
+        node_claim(name, consolidatable=name in consolidatable, changed=now, pool_uid=uid) for name in nodes
+    ]
     await client.create_all(CLAIMS, claims)
     await _label(client, nodes, {POOL_LABEL: "default", _INITIALIZED: "true"})
     try:

@@ -18,9 +18,17 @@ def node_of_pool(name: str, pool: str = "default", **fields: Any) -> Object:
 
 
 def node_claim(
-    node: str, pool: str = "default", *, consolidatable: bool = True, changed: float = NOW
+    node: str,
+    pool: str = "default",
+    *,
+    consolidatable: bool = True,
+    changed: float = NOW,
+    pool_uid: str = "",
 ) -> Object:
-    """The NodeClaim of a node where a pod came or went just before this time."""
+    """The NodeClaim of a node where a pod came or went just before this time.
+
+    Without the true UID of its NodePool the garbage collector of a cluster deletes it.
+    """
     conditions = ["ConsistentStateFound", "Initialized", "Launched", "Ready", "Registered"]
     more = ["Consolidatable"] if consolidatable else []
     return {
@@ -30,7 +38,12 @@ def node_claim(
             "name": f"{pool}-{node}",
             "labels": {POOL_LABEL: pool, "karpenter.sh/capacity-type": "on-demand"},
             "ownerReferences": [
-                {"apiVersion": API_VERSION, "kind": "NodePool", "name": pool, "uid": f"uid-{pool}"}
+                {
+                    "apiVersion": API_VERSION,
+                    "kind": "NodePool",
+                    "name": pool,
+                    "uid": pool_uid or f"uid-{pool}",
+                }
             ],
         },
         "spec": {"expireAfter": "720h", "requirements": [], "nodeClassRef": {"kind": "EC2NodeClass"}},
