@@ -63,6 +63,8 @@ class ApplicationFailoverSettings(QueueSettings, frozen=True):
     """After so many moves in a row that brought nothing a workload stays."""
     within: Duration = Duration(48 * 3600)
     give_up_for: Duration = Duration(24 * 3600)
+    look_again: Duration = Duration(30)
+    """When to look anew for room that was reserved for others: nothing tells when that ends."""
     storm_fraction: Annotated[float, Meta(gt=0, le=1)] = 0.55
     """If more than this fraction of all workloads fail at once, and at least ten, none moves."""
     clock_skew: Duration = Duration(1)
@@ -87,6 +89,7 @@ class ApplicationFailoverController:
         self._index = index
         self._scheduler = scheduler
         self._rules = settings.rules()
+        self._look_again = settings.look_again
         self._pace = EvictionPace(settings.evictions_per_second)
         self._storm = StormBrake(settings.storm_rules())
         self._clocks = ClockReader(began=hub.clock(), skew=settings.clock_skew)
@@ -256,6 +259,8 @@ class ApplicationFailoverController:
         """Look when something is due; and at old copies that are well, when that has lasted."""
         now = self._hub.clock()
         waits = [] if verdict.look_at is None else [max(0.0, verdict.look_at - now)]
+        if verdict.reason is FailoverReason.NO_SUBSTITUTE:
+            waits.append(self._look_again)
         leaving = {each.from_cluster for each in binding.spec.graceful_eviction_tasks or ()}
         copies = self._report(key, binding) if leaving else {}
         if any(copies[name].health == HEALTHY for name in leaving & copies.keys()):

@@ -150,6 +150,19 @@ async def test_it_stays_while_no_other_cluster_has_room_and_leaves_when_one_has(
     assert hub.clusters() == {"m2": 3}
 
 
+async def test_room_that_was_reserved_is_found_though_nothing_tells_that_it_is_free() -> None:
+    hub = FailingHub(member("m1", 3), member("m2", 3))
+    hub.put(resources.BINDINGS, failing_over({}, name="other", placement=groups(two=["m2"]) | DYNAMIC))
+    await hub.live(1)
+    assert hub.clusters("other") == {"m2": 3}
+    hub.put(resources.BINDINGS, failing_over({"m1": 3}))
+    hub.report("m1", 1)
+    await hub.live(100)
+    assert hub.condition().reason == "NoSubstitute"
+    await hub.live(19 + 31)  # for two minutes room is kept for replicas of which the member says nothing
+    assert hub.clusters() == {"m2": 3}
+
+
 async def test_broken_everywhere_it_moves_twice_and_is_given_up() -> None:
     hub = FailingHub(member("m1"), member("m2"))
     hub.put(resources.BINDINGS, failing_over({"m1": 3}))
