@@ -70,7 +70,7 @@ async def test_members_that_were_all_cut_off_and_come_back_one_by_one_move_nothi
 async def test_workloads_of_two_members_of_three_that_are_lost_for_good_leave_when_the_brake_ends(
     place: Partitioned,
 ) -> None:
-    lost, bound = 2, 4
+    lost, bound = 6, 4  # so that both are seen as lost before the first of them counts as such
     await place.run(taintLostMembersAfter=f"{lost}s", brake={"longest": f"{bound}s"})
     async with housed(place) as names:
         await asyncio.gather(*map(place.lose, NAMES[:2]))
