@@ -150,6 +150,7 @@ class WorkQueue:
                 self._busy.remove(key)
                 self._leave(key)
             self._go_on(key, wait)
+            await asyncio.sleep(0)  # a key that needs no call would be followed by all others at once
 
     def _go_on(self, key: Key, wait: float | None) -> None:
         if key in self._again:

@@ -162,6 +162,25 @@ async def test_without_the_lease_nothing_goes_on() -> None:
     assert several.group_contains(LeaseLost)
 
 
+async def test_others_have_their_turn_between_keys_that_need_no_call() -> None:
+    """A lease must be renewed, and calls go on, whatever number of keys is looked at."""
+    done: list[str] = []
+    seen: list[int] = []
+
+    async def settle(key: Key) -> None:
+        done.append(key.name)
+
+    queue = WorkQueue("test", settle, QueueSettings(workers=4))
+    for number in range(200):
+        queue.add(A._replace(name=f"{number:03}"))
+    async with running(queue):
+        while len(done) < 200:
+            await asyncio.sleep(0)
+            seen.append(len(done))
+    assert done == sorted(done)
+    assert max(later - sooner for sooner, later in pairwise([0, *seen])) <= 4, "a key for each worker"
+
+
 async def test_a_lane_that_is_slow_leaves_workers_to_the_others() -> None:
     done: list[tuple[float, str]] = []
 
