@@ -28,6 +28,7 @@ from tests.support.repository import ROOT
 MEMBERS = ("member1", "member2")
 _ALONE = [CONTROLLERS, SCHEDULER, KWOK]
 _AT_ONCE = 3
+_LAST_LINES = 20
 
 
 class Place:
@@ -57,12 +58,22 @@ class Place:
             )
 
     async def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
-        if self.process is None or self.process.returncode is not None:
+        """End the process, and return its code; 0 if none runs.
+
+        Fails if it has ended by itself: nobody worked on what the test has seen since.
+        """
+        process, self.process = self.process, None
+        if process is None:
             return 0
-        self.process.send_signal(number)
-        code = await self.process.wait()
+        code = process.returncode
+        assert code is None, f"the federation ended by itself, with code {code}:\n{self._last_words()}"
+        process.send_signal(number)
+        code = await process.wait()
         refuse_faults(self.log)
         return code
+
+    def _last_words(self) -> str:
+        return "\n".join(self.log.read_text().splitlines()[-_LAST_LINES:])
 
 
 def _settings(port: int, namespace: str, **more: Any) -> Object:
