@@ -19,13 +19,17 @@ from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.work_sync import change_work_status
 from reberth.cluster.kinds import Resource
 from reberth.records import ObjectMeta
-from reberth.values.errors import ApiError, Forbidden, NotFound
+from reberth.values.errors import ApiError, Forbidden, Invalid, NotFound
 from tests.support.federation.fake_hub import FakeHub
 from tests.support.federation.objects import NOW, as_template, bare_cluster, claimed_binding, work
 
 pytestmark = pytest.mark.looptime
 ROLES, _, _, ROLE_BINDINGS = resources.RBAC_KINDS
 CONFIGURATIONS = next(each for each in resources.TEMPLATES if each.kind.name == "ConfigMap")
+
+
+_MOST = 1000
+"""Objects that a member takes: two that undo each other without a pause would write for ever."""
 
 
 class FakeMember:
@@ -54,6 +58,8 @@ class FakeMember:
     ) -> ResourceTemplate:
         if name in self.refuses:
             raise self.refuses[name]
+        if len(self.applied) == _MOST:
+            raise Invalid("patch", "it has got enough")
         self.applied.append(name)
         made = self._put(resource, body, namespace)
         if name in self.undoes:
