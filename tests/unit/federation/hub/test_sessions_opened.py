@@ -1,7 +1,7 @@
 """How many members are opened at once: with twenty, the event loop has no turn for anything else."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, Self, cast
@@ -15,6 +15,7 @@ from federation.hub.served_kinds import list_served
 from federation.hub.sessions import Sessions, SessionSettings
 from federation.membership.kubeconfig import MemberLogin
 from federation.objects import resources
+from reberth.cluster.kinds import NODES, PODS, Resource
 from reberth.records import ObjectMeta
 from reberth.values.errors import Unreachable
 from tests.support.federation.fake_hub import FakeHub
@@ -32,9 +33,13 @@ class Members:
         self.begun: dict[str, float] = {}
         self.being_listed: set[str] = set()
         self.most = 0
+        self.selections: dict[Resource[Any], Any] = {}
 
     @asynccontextmanager
-    async def mirror(self, *_: Any, server: str, **__: Any) -> AsyncIterator[SimpleNamespace]:
+    async def mirror(
+        self, _: Any, __: Any, kinds: Collection[Resource[Any]], *, server: str, **more: Any
+    ) -> AsyncIterator[SimpleNamespace]:
+        self.selections |= dict.fromkeys(kinds, more.get("selection"))
         self.begun.setdefault(server, asyncio.get_running_loop().time())
         self.being_listed.add(server)
         self.most = max(self.most, len(self.being_listed))
@@ -120,6 +125,17 @@ async def test_members_that_do_not_answer_take_no_turn(members: Members) -> None
     await asyncio.sleep(1)
     assert len(members.begun) == 10
     await running
+
+
+async def test_of_a_member_only_our_copies_are_held_and_of_nodes_and_pods_all(members: Members) -> None:
+    """Whatever else a member has would fill the memory of the hub."""
+    _, running = start(members, 1)
+    await running
+    ours = {"labelSelector": "karmada.io/managed=true"}
+    assert members.selections == {
+        **dict.fromkeys(resources.TEMPLATES, ours),
+        **dict.fromkeys((NODES, PODS), None),
+    }
 
 
 class CountedApi:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
+from prometheus_client import Gauge
 
 from reberth.client.api import Api
 from reberth.client.mirror import mirroring
@@ -156,16 +157,22 @@ async def test_objects_of_which_a_part_is_held_are_counted_and_named_once(
 
 @pytest.mark.looptime
 async def test_the_gauges_of_one_server_are_not_those_of_another() -> None:
-    def synced() -> dict[str, float]:
-        (metric,) = metrics.WATCH_SYNCED.collect()
+    gauges = (metrics.WATCH_OBJECTS, metrics.WATCH_STALENESS, metrics.WATCH_SYNCED)
+
+    def read(gauge: Gauge) -> dict[str, float]:
+        (metric,) = gauge.collect()
         pods = [each for each in metric.samples if each.labels["resource"] == "pods"]
         return {each.labels["server"]: each.value for each in pods}
+
+    def servers() -> list[set[str]]:
+        return [set(read(gauge)) for gauge in gauges]
 
     hub, member = SlowLists(), SlowLists()
     async with mirroring(cast("Api", hub), Cache(version=(1, 36)), (PODS,)) as mirror:
         async with mirroring(cast("Api", member), Cache(version=(1, 36)), (PODS,), server="m1"):
             hub.end("pods")
             await asyncio.wait_for(mirror.synced("pods"), 1)
-            assert synced() == {"": 1, "m1": 0}
-        assert synced() == {"": 1}, "a member that is gone takes only its own gauges along"
-    assert synced() == {}
+            assert read(metrics.WATCH_SYNCED) == {"": 1, "m1": 0}
+            assert servers() == [{"", "m1"}] * 3
+        assert servers() == [{""}] * 3, "a member that is gone takes only its own gauges along"
+    assert servers() == [set()] * 3
