@@ -14,13 +14,16 @@ class Outcome(NamedTuple):
     rebalancers: dict[str, Object]
 
 
-def list_differences(outcome: Outcome, answer: Object) -> Iterator[str]:
-    """Tell what has happened in another way than it was foretold."""
+def list_differences(outcome: Outcome, answer: Object, *, waits_end: bool = False) -> Iterator[str]:
+    """Tell what has happened in another way than it was foretold.
+
+    `waits_end` where the members run pods: what the plan says is waited for has come by the end.
+    """
     pairs: dict[str, tuple[Object, Object]] = {
-        "ends": (_last_states(outcome), _foretold_states(answer)),
+        "ends": (_last_states(outcome), _foretold_states(answer, waits_end=waits_end)),
         "goes through": (_paths_of(outcome), _foretold_paths(answer)),
         "has evictions from": (_begun_evictions(outcome), _foretold_evictions(answer)),
-        "is answered": (_results_of(outcome), _foretold_results(answer)),
+        "is answered": (_results_of(outcome), _foretold_results(answer, waits_end=waits_end)),
     }
     for what, (happened, foretold) in pairs.items():
         for name in sorted(happened.keys() | foretold.keys()):
@@ -84,12 +87,15 @@ def _read_state(binding: ResourceBinding) -> Object:
     }
 
 
-def _foretold_states(answer: Object) -> dict[str, Object]:
-    return {name.partition("/")[2]: _foretold_state(each) for name, each in answer["bindings"].items()}
+def _foretold_states(answer: Object, *, waits_end: bool) -> dict[str, Object]:
+    return {
+        name.partition("/")[2]: _foretold_state(each, waits_end=waits_end)
+        for name, each in answer["bindings"].items()
+    }
 
 
-def _foretold_state(each: Object) -> Object:
-    waits = {wait["for"] for wait in each["waits"]}
+def _foretold_state(each: Object, *, waits_end: bool) -> Object:
+    waits = set() if waits_end else {wait["for"] for wait in each["waits"]}
     return {
         "to": _counts(each["to"]),
         "group": each["affinityName"],
@@ -127,8 +133,12 @@ def _results_of(outcome: Outcome) -> Object:
     return _without_times({name: each.get("observedWorkloads", ()) for name, each in found.items()})
 
 
-def _foretold_results(answer: Object) -> Object:
-    return _without_times(answer["rebalancers"])
+def _foretold_results(answer: Object, *, waits_end: bool) -> Object:
+    told = _without_times(answer["rebalancers"])
+    if waits_end:
+        for entry in (each for entries in told.values() for each in entries):
+            entry.update({"health": "Healthy"} if "health" in entry else {})
+    return told
 
 
 def _without_times(rebalancers: Object) -> Object:

@@ -105,15 +105,20 @@ async def _delete(client: Client, path: str, meta: Object) -> None:
 
 
 async def foretell(cluster: Cluster, folder: Path) -> Object:
-    """Ask the command about the live hub."""
+    """Ask the command about the live hub, for a federation that leaves the members alone."""
     settings = folder / "federation.yaml"
     settings.write_text(yaml.safe_dump(settings_for(cluster)))
+    return await foretell_with(settings, cluster.kubeconfig)
+
+
+async def foretell_with(settings: Path, kubeconfig: Path) -> Object:
+    """Ask the command about the live hub, for a federation with these settings."""
     arguments = argparse.Namespace(
         hub=None,
         settings=str(settings),
         now=None,
         output="json",
-        kubeconfig=str(cluster.kubeconfig),
+        kubeconfig=str(kubeconfig),
         context=None,
     )
     answer: Object = json.loads(await asyncio.to_thread(plan.answer, arguments))

@@ -32,7 +32,7 @@ DYNAMIC = {
     "weightPreference": {"dynamicWeight": "AvailableReplicas"},
 }
 AGGREGATED = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}
-_QUICK = {
+QUICK = {
     "members": {"probeEvery": "500ms", "threshold": "1s"},
     "scheduler": {"reportedWithin": "1s", "reserveFor": f"{RESERVED_FOR}s"},
     "rebalancer": {"gatherFor": "200ms"},
@@ -50,7 +50,7 @@ async def rebalancing(name: str, folder: Path, *, cpu: str = "32", **settings: A
         for cluster in place.clusters.values():
             await cluster.add_nodes(1, cpu=cpu, pods=1000)
         await restrict(place)
-        await place.start(folder, **{**_QUICK, **settings})
+        await place.start(folder, **{**QUICK, **settings})
         for each in MEMBERS:
             await eventually(place.hub, f"{CLUSTERS}/{each}", _has_room)
         yield place
