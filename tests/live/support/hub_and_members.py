@@ -6,9 +6,9 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import yaml
@@ -25,6 +25,7 @@ from tests.support.builders import Object
 from tests.support.federation.crds import FOLDER
 from tests.support.repository import ROOT
 
+T = TypeVar("T")
 MEMBERS = ("member1", "member2")
 _ALONE = [CONTROLLERS, SCHEDULER, KWOK]
 _AT_ONCE = 3
@@ -71,6 +72,19 @@ class Place:
         code = await process.wait()
         refuse_faults(self.log)
         return code
+
+    async def follow(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do work that waits for the process; fail as soon as it has ended by itself."""
+        assert self.process is not None
+        working, ending = asyncio.create_task(work), asyncio.create_task(self.process.wait())
+        try:
+            await asyncio.wait((working, ending), return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                await self.stop()
+            return await working
+        finally:
+            working.cancel()
+            ending.cancel()
 
     def _last_words(self) -> str:
         return "\n".join(self.log.read_text().splitlines()[-_LAST_LINES:])

@@ -73,6 +73,9 @@ class ManyMoves:
 
     async def make(self, cause: "Cause") -> Moved:
         """Have all workloads in the origin, then move them. The workloads end in the destination."""
+        return await self._place.follow(self._make(cause))
+
+    async def _make(self, cause: "Cause") -> Moved:
         await self._stand(cause)
         self._fleet.begin()
         began = time.monotonic()

@@ -39,3 +39,16 @@ async def test_a_process_that_runs_is_ended_once(tmp_path: Path) -> None:
     await process.stdout.readline()
     assert await place.stop(signal.SIGKILL) == -signal.SIGKILL
     assert await place.stop() == 0
+
+
+async def test_what_waits_for_a_process_fails_as_soon_as_that_has_ended(tmp_path: Path) -> None:
+    place, _ = await place_with(LOST, tmp_path)
+    with pytest.raises(AssertionError, match="by itself"):
+        await place.follow(asyncio.sleep(60))
+
+
+async def test_what_a_process_outlives_is_done(tmp_path: Path) -> None:
+    place, process = await place_with(FOR_EVER, tmp_path)
+    assert await place.follow(asyncio.sleep(0.01, "done")) == "done"
+    assert process.returncode is None
+    assert await place.stop(signal.SIGKILL) == -signal.SIGKILL
