@@ -166,9 +166,31 @@ async def test_a_head_in_pieces_is_handed_over() -> None:
         assert await client.ask(sent[20:]) == ("200", "aiohttp: 3", False)
 
 
-async def test_nonsense_is_refused() -> None:
+ODD_LENGTHS = ("+3", "-3", "0x3", "3,3", "3 3", "\u00b3", "9" * 40)
+
+
+def attack(*lines: str, body: str = "abc") -> bytes:
+    return "\r\n".join(["POST /call HTTP/1.1", "Host: a", *lines, "", body]).encode("latin-1")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"nonsense\r\n\r\n",
+        *(attack(f"Content-Length: {length}") for length in ODD_LENGTHS),
+        attack("Content-Length: 3", "Content-Length: 4"),
+        attack("Content-Length: 3", "Transfer-Encoding: chunked", body="0\r\n\r\n"),
+        attack("Content-Length : 3"),
+        attack("Accept: a", " b", "Content-Length: 3"),
+        attack("Accept: a\x00b", "Content-Length: 3"),
+        attack("Transfer-Encoding: chunked", body="-1\r\n"),
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ],
+)
+async def test_nonsense_is_refused_and_nothing_is_read_after_it(sent: bytes) -> None:
     async with server() as served, client_of(served) as client:
-        assert (await client.ask(b"nonsense\r\n\r\n"))[0] == "400"
+        assert (await client.ask(sent))[0] == "400"
+        assert await client.is_closed()
 
 
 async def test_a_body_that_does_not_come_is_given_up() -> None:
