@@ -109,6 +109,17 @@ def test_a_replica_that_is_not_ready_blocks_no_drain() -> None:
     assert {one["spec"]["unhealthyPodEvictionPolicy"] for one in budgets} == {"AlwaysAllow"}
 
 
+def test_namespaces_that_hold_secrets_take_only_restricted_pods() -> None:
+    """In karmada-system Karmada's own pods may run."""
+    levels = {
+        one["metadata"]["name"]: (one["metadata"].get("labels") or {}).get(
+            "pod-security.kubernetes.io/enforce"
+        )
+        for one in objects("Namespace")
+    }
+    assert levels == {"reberth-system": "restricted", "karmada-cluster": "restricted", "karmada-system": None}
+
+
 def test_servers_listen_on_every_address_family() -> None:
     texts = [text for one in objects("ConfigMap") for text in one["data"].values()]
     assert not any("0.0.0.0" in text for text in texts)

@@ -16,8 +16,11 @@ PACKAGES = set(
 )
 
 
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+
+
 def copied() -> list[str]:
-    lines = re.findall(r"^COPY (?!--from)(.*)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    lines = re.findall(r"^COPY (?!--from)(.*)$", DOCKERFILE, re.MULTILINE)
     return [source for line in lines for source in line.split()[:-1]]
 
 
@@ -38,7 +41,7 @@ def test_everything_the_image_copies_exists_and_is_in_the_build_context() -> Non
 
 
 def test_the_manifests_start_programs_of_the_image() -> None:
-    (entry,) = re.findall(r"^ENTRYPOINT (.*)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    (entry,) = re.findall(r"^ENTRYPOINT (.*)$", DOCKERFILE, re.MULTILINE)
     assert entry.endswith('"-m"]')
     started = [container["args"][0] for container in containers()]
     assert set(started) == PACKAGES - {"kubectl_reberth"}
@@ -47,3 +50,22 @@ def test_the_manifests_start_programs_of_the_image() -> None:
 
 def test_the_manifests_name_the_image_of_this_version() -> None:
     assert {one["image"] for one in containers()} == {f"reberth:{__version__}"}
+
+
+def test_who_builds_the_image_can_pin_its_base() -> None:
+    assert re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE) == ["${BASE}"] * 2
+    assert re.findall(r"^ARG (\w+)=", DOCKERFILE, re.MULTILINE) == ["BASE"]
+
+
+def test_the_image_contains_nothing_that_installs() -> None:
+    final = DOCKERFILE.rpartition("FROM ")[2]
+    assert "pip uninstall --yes" in final
+    assert "ensurepip" in final
+    (made,) = re.findall(r"venv (.*)/app\b", DOCKERFILE)
+    assert made == "--without-pip "
+
+
+def test_packages_are_installed_only_with_their_hashes() -> None:
+    installs = re.findall(r"pip\b.* install (.*)", DOCKERFILE)
+    assert len(installs) == 3
+    assert all("--require-hashes" in each or "--no-deps /dist/" in each for each in installs)
