@@ -16,7 +16,7 @@ from bench.reading.decoding import fill
 from bench.reading.populating import REPLICAS, Pods
 from reberth.cluster import kinds, snapshot
 from reberth.cluster.cache import Cache
-from reberth.cluster.kinds import ALL_RESOURCES
+from reberth.cluster.kinds import ALL_RESOURCES, Resource
 from reberth.cluster.pods.requests import Version
 from reberth.cluster.snapshot import Snapshot
 from tests.support.cluster import large_cluster
@@ -89,6 +89,12 @@ class Fleet:
     def fill_cache(self) -> Cache:
         """Read the fleet as a mirror does."""
         cache = Cache(version=VERSION)
+        for resource, pages in self.list_pages():
+            fill(cache, resource, pages)
+        return cache
+
+    def list_pages(self) -> Iterator[tuple[Resource[Any], Iterable[bytes]]]:
+        """Write the lists of each kind, as an API server sends them."""
         written: dict[kinds.Kind[Any, Any], Iterable[str]] = {
             kinds.NODE: map(json.dumps, self.list_nodes()),
             kinds.POD: self._list_pods(),
@@ -98,8 +104,7 @@ class Fleet:
         }
         resources = {each.kind: each for each in ALL_RESOURCES}
         for kind, texts in written.items():
-            fill(cache, resources[kind], large_cluster.as_pages(kind.name, texts))
-        return cache
+            yield resources[kind], large_cluster.as_pages(kind.name, texts)
 
     def _list_pods(self) -> Iterator[str]:
         written = self.written
