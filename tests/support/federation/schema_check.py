@@ -4,7 +4,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from tests.support.builders import Object
+from tests.support.federation.crds import CRDS, schema_of
 
 _TYPES: Mapping[str, type | tuple[type, ...]] = {
     "object": dict,
@@ -15,8 +18,41 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
     "boolean": bool,
 }
 _HOST = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_SCHEMAS: Mapping[str, Object] = {kind: schema_of(kind) for kind in CRDS}
 LARGEST_OBJECT = 3 * 2**19
 """Bytes that etcd takes in one object."""
+
+
+class SchemaCheck:
+    """Checks what is written; it remembers what it has found, since controllers try the same write again."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str, bytes], tuple[str, ...]] = {}
+
+    def find_new_violation(self, kind: str, whole: Object, before: Object) -> str:
+        """Name a field that is not allowed and was not so before; "" if there is none.
+
+        Only the parts that have changed can have one: objects are long, and most writes change the status.
+        """
+        schema = _SCHEMAS[kind]
+        required = (name for name in schema.get("required", ()) if name in before or not before)
+        if missing := next((name for name in required if name not in whole), ""):
+            return f".{missing}: is missing"
+        changed = (name for name in schema["properties"] if whole.get(name) != before.get(name))
+        new = (each for name in changed for each in self._list_new(kind, name, whole, before))
+        return next(new, "")
+
+    def _list_new(self, kind: str, name: str, whole: Object, before: Object) -> Iterator[str]:
+        if found := self._list(kind, name, whole.get(name)):
+            had = set(self._list(kind, name, before.get(name)))
+            yield from (each for each in found if each not in had)
+
+    def _list(self, kind: str, name: str, part: Any) -> tuple[str, ...]:
+        key = kind, name, msgspec.json.encode(part)
+        if key not in self._found:
+            schema = _SCHEMAS[kind]["properties"][name]
+            self._found[key] = tuple(list_violations(part, schema, f".{name}"))
+        return self._found[key]
 
 
 def list_violations(value: Any, schema: Object, place: str = "") -> Iterator[str]:
@@ -30,10 +66,24 @@ def list_violations(value: Any, schema: Object, place: str = "") -> Iterator[str
         yield from _list_in_object(value, schema, place)
     elif kind == "array":
         yield from _exceed(place, len(value), schema, "Items")
-        for index, each in enumerate(value):
-            yield from list_violations(each, schema["items"], f"{place}[{index}]")
+        yield from _list_in_array(value, schema["items"], place)
     else:
         yield from _list_in_scalar(value, schema, place)
+
+
+def _list_in_array(values: list[Any], schema: Object, place: str) -> Iterator[str]:
+    """Look at each text once, and at equal objects that follow each other: long lists repeat them."""
+    known: dict[str, list[str]] = {}
+    last, found = None, list[str]()
+    for index, each in enumerate(values):
+        if type(each) is str:
+            if each not in known:
+                known[each] = list(list_violations(each, schema, ""))
+            found = known[each]
+        elif each != last:
+            found = list(list_violations(each, schema, ""))
+        last = each
+        yield from (f"{place}[{index}]{why}" for why in found)
 
 
 def _list_in_object(value: Object, schema: Object, place: str) -> Iterator[str]:

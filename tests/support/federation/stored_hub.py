@@ -19,9 +19,8 @@ from reberth.protocol.response import BadObject, Reader
 from reberth.records import Record
 from reberth.values.errors import AlreadyExists, Conflict, Invalid, NotFound
 from reberth.values.object_error import ObjectError
-from tests.support.federation.crds import CRDS, schema_of
 from tests.support.federation.fake_hub import FakeHub
-from tests.support.federation.schema_check import LARGEST_OBJECT, list_odd_counts, list_violations
+from tests.support.federation.schema_check import LARGEST_OBJECT, SchemaCheck, list_odd_counts
 
 T = TypeVar("T", bound=Record)
 _DELETED: Final = {"deletionTimestamp": "2027-01-15T08:00:00Z"}
@@ -50,7 +49,6 @@ APIS: Final[Mapping[str, Mapping[str, Any]]] = {
     "/api/v1": _serve("v1"),
     **{f"/apis/{each}": _serve(each) for each in _VERSIONS},
 }
-_SCHEMAS: Mapping[str, Object] = {kind: schema_of(kind) for kind in CRDS}
 
 
 def make_reader(resource: Resource[Any]) -> Reader[Any]:
@@ -73,6 +71,7 @@ class StoredHub(FakeHub):
         super().__init__(*HELD)
         self.left_out: list[str] = []
         self.refused: list[str] = []
+        self._schemas = SchemaCheck()
         self._wires: dict[tuple[str, str, str], Object] = {}
         for each in HELD:
             self.hold(each)
@@ -115,7 +114,8 @@ class StoredHub(FakeHub):
             raise AlreadyExists("create", f'{resource.name} "{name}" already exists')
         meta = {"namespace": namespace, "uid": f"uid-{resource.name}-{namespace}-{name}", "generation": 1}
         head = {"apiVersion": resource.api_version, "kind": resource.kind.name}
-        return self._write(resource, {**body, **head, "metadata": {**body["metadata"], **meta}})
+        whole = {**body, **head, "metadata": {**body["metadata"], **meta}}
+        return self._write(resource, msgspec.json.decode(msgspec.json.encode(whole)))
 
     async def merge(self, resource: Resource[Any], name: str, patch: Object, **more: Any) -> Any:
         found = self.find(resource, more.get("namespace", ""), name)
@@ -163,7 +163,7 @@ class StoredHub(FakeHub):
         self.version += 1
         wire["metadata"]["resourceVersion"] = str(self.version)
         text = msgspec.json.encode(wire)
-        self._check(resource, wire["metadata"], text)
+        self._check(resource, wire, text)
         found = _READERS[resource.kind].read_line("watch", b'{"type":"ADDED","object":%b}' % text)
         if isinstance(found, BadObject):
             self.left_out.append(f"{found.namespace}/{found.name}: {found.reason}")
@@ -177,19 +177,15 @@ class StoredHub(FakeHub):
             self._take(resource, "MODIFIED", record)
         return wire
 
-    def _check(self, resource: Resource[Any], meta: Object, text: bytes) -> None:
+    def _check(self, resource: Resource[Any], wire: Object, text: bytes) -> None:
         """Refuse what the definition does not allow, unless the object had it before."""
+        meta = wire["metadata"]
+        had = self._wires.get((resource.name, meta.get("namespace", ""), meta["name"]), {})
         why = "the object is too large" if len(text) > LARGEST_OBJECT else ""
         if not why and resource in OURS:
-            schema = _SCHEMAS[resource.kind.name]
-            had = self._wires.get((resource.name, meta.get("namespace", ""), meta["name"]))
-            before = set(list_violations(had, schema)) if had else set()
-            found = list_violations(msgspec.json.decode(text), schema)
-            why = next((each for each in found if each not in before), "")
-        elif not why:
-            had = self._wires.get((resource.name, meta.get("namespace", ""), meta["name"]), {})
-            told = msgspec.json.decode(text).get("status")
-            why = "" if told == had.get("status") else next(list_odd_counts(told, "status"), "")
+            why = self._schemas.find_new_violation(resource.kind.name, wire, had)
+        elif not why and wire.get("status") != had.get("status"):
+            why = next(list_odd_counts(wire.get("status"), "status"), "")
         if why:
             self.refused.append(f"{resource.name} {meta.get('namespace', '')}/{meta['name']}: {why}")
             raise Invalid("write", why)

@@ -138,7 +138,7 @@ async def test_without_the_tenant_each_member_has_its_half(monkeypatch: pytest.M
 @pytest.mark.looptime
 async def test_workloads_are_shared_with_the_hostile_member(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else what it answers would not matter."""
-    hubs = [(await run_round(number, monkeypatch))[0] for number in (1, 2, 4, 5)]
+    hubs = [(await run_round(number, monkeypatch))[0] for number in (1, 4, 7, 10)]
     works = [work for one in hubs for work in one.hub.cache.of(resources.WORKS.kind).rows()]
     told = [
         work
