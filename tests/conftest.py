@@ -40,6 +40,14 @@ def logging_as_before() -> Iterator[None]:
 
 
 @pytest.fixture
+def no_logs() -> Iterator[None]:
+    """Pytest keeps all that is logged within a test: in a long one that would be its memory."""
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.fixture
 def faults() -> list[str]:
     """The defects of ours that were taken for one object's: a test that expects one empties the list."""
     return []

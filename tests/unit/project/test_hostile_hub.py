@@ -167,6 +167,7 @@ async def test_memory_is_bounded_while_objects_come_and_go(monkeypatch: pytest.M
 
 @pytest.mark.soak
 @pytest.mark.looptime
+@pytest.mark.usefixtures("no_logs")
 async def test_nothing_is_lost_among_a_million_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     proof = Proof("hostile-hub")
     longest, before = 0.0, 0.0

@@ -216,6 +216,7 @@ def traced() -> Iterator[None]:
 
 
 @pytest.mark.soak
+@pytest.mark.usefixtures("no_logs")
 def test_nothing_is_lost_among_a_million_objects() -> None:
     proof = Proof("hostile-tenant")
     left_out, before = 0, 0.0

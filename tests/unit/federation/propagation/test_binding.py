@@ -156,3 +156,19 @@ def test_a_binding_of_another_object_is_mended() -> None:
     assert change["spec"]["resource"]["namespace"] == "default"
     assert find_misuse(astray) == "the resource, Deployment shop/web, is not in the binding's namespace"
     assert not find_misuse(binding)
+
+
+@pytest.mark.parametrize(
+    ("kind", "namespace", "why"),
+    [
+        ("Secret", "karmada-cluster", "Secret karmada-cluster/web is in a reserved namespace"),
+        ("Secret", "kube-system", "Secret kube-system/web is in a reserved namespace"),
+        ("Secret", "default", ""),
+        ("ConfigMap", "kube-system", ""),
+    ],
+)
+def test_secrets_of_reserved_namespaces_are_bound_by_nobody(kind: str, namespace: str, why: str) -> None:
+    binding = made()
+    bound = replace(binding.spec.resource, api_version="v1", kind=kind, namespace=namespace)
+    meta = replace(binding.metadata, namespace=namespace)
+    assert find_misuse(replace(binding, metadata=meta, spec=replace(binding.spec, resource=bound))) == why

@@ -1,5 +1,7 @@
 """The API server's time: right whatever this machine's clock says, and whatever a single answer says."""
 
+import inspect
+import time
 from contextlib import nullcontext
 from email.utils import formatdate
 from itertools import pairwise
@@ -12,8 +14,9 @@ from hypothesis import strategies as st
 
 from reberth.client.access import Access
 from reberth.client.api import Api, ApiSettings
+from reberth.client.lease import leading
 from reberth.client.rate_limit import RateLimiter
-from reberth.client.server_clock import CONTRADICTED_FOR, CONTRADICTIONS, ServerClock
+from reberth.client.server_clock import CONTRADICTED_FOR, CONTRADICTIONS, ServerClock, measure_elapsed
 from reberth.cluster.kinds import NODES, PODS
 from reberth.values.errors import ApiError
 
@@ -253,3 +256,13 @@ async def test_the_client_hears_every_answer(status: int, verb: str) -> None:
     with nullcontext() if status == 200 else pytest.raises(ApiError):
         await ask(api.guarded(lambda: None), verb)
     assert machine.clock.now() == pytest.approx(MIDNIGHT + 2 * HOUR, abs=1.0)
+
+
+def test_the_time_passes_while_the_machine_is_suspended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only CLOCK_BOOTTIME goes on: by another clock a leader that was suspended could still write."""
+    asked: list[int] = []
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: asked.append(clock) or 5.0)
+    assert measure_elapsed() == 5.0
+    assert asked == [time.CLOCK_BOOTTIME]
+    for user in (leading, ServerClock):
+        assert inspect.signature(user).parameters["elapsed"].default is measure_elapsed

@@ -240,21 +240,34 @@ async def test_nothing_is_left_of_a_move_that_an_error_interrupted(write: int, *
 class PodUnreadable(FakeApi):
     """A pod that cannot be read."""
 
+    error: Exception = errors.Unreadable("get", "not JSON")
+
     async def get(self, resource: Resource[Any], name: str, **place: str) -> Any:
         if name == "odd":
-            raise errors.Unreadable("get", "not JSON")
+            raise self.error
         return await super().get(resource, name, **place)
 
 
-async def test_a_debit_whose_pod_cannot_be_read_keeps_no_move_from_being_resumed() -> None:
+class PodOfADefect(PodUnreadable):
+    """A pod at which our code stumbles."""
+
+    error = KeyError("a defect of ours")
+
+
+@pytest.mark.parametrize(("api", "noted"), [(PodUnreadable, 0), (PodOfADefect, 1)])
+async def test_a_debit_whose_pod_cannot_be_read_keeps_no_move_from_being_resumed(
+    api: type[FakeApi], noted: int, faults: list[str]
+) -> None:
     world = World()
     await die_before_the_eviction(world)
     ledger = cast("MoveLedger", world.objects[LEDGERS.name, "", "default"])
     odd = Debit("m-odd", write_micro_time(NOW), DebitState.TENTATIVE, "shop", "uid", pod="odd", pod_uid="u")
     world.put(LEDGERS, replace(ledger, status=LedgerStatus((odd, *(ledger.status.debits or ())))))
-    await resume_all(PodUnreadable(world))
+    await resume_all(api(world))
     assert len(world.evictions) == 1
     assert world.debits()["m-odd"].state is DebitState.TENTATIVE
+    assert len(faults) == noted
+    faults.clear()
 
 
 def leave_debits(world: World, *moves: str) -> None:
