@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import msgspec
+
 from tests.support.builders import Object
 from tests.support.hostile.dice import HostileDice
 
@@ -26,8 +28,15 @@ _BALANCERS: tuple[Any, ...] = (
 
 def write(wire: Any) -> bytes:
     """Write an object as whoever does not check his texts."""
-    text = json.dumps(wire).replace(f'"{DEEP}"', "[" * 9_000 + "]" * 9_000)
-    return text.encode(errors="replace")
+    return _encode(wire).replace(f'"{DEEP}"'.encode(), b"[" * 9_000 + b"]" * 9_000)
+
+
+def _encode(wire: Any) -> bytes:
+    """Write it as the API server does, as far as numbers and texts are such as it has."""
+    try:
+        return msgspec.json.encode(wire)
+    except (OverflowError, UnicodeEncodeError):
+        return json.dumps(wire).encode(errors="replace")
 
 
 def junk(dice: HostileDice) -> Any:
