@@ -62,20 +62,21 @@ async def test_the_process_serves_its_pages_and_runs_the_enabled_controllers(
 
 
 async def test_a_second_process_takes_over_when_the_leader_stops(place: Place, tmp_path: Path) -> None:
-    second = Place(place.cluster, place.hub, place.members, place.clusters)
-    await place.start(tmp_path)
-    first_holder = (await eventually(place.hub, LEASE, is_held, within=WITHIN))["spec"]["holderIdentity"]
-    await second.start(tmp_path, server={"port": place.cluster.spare_port(1)})
-    await wait_for_page(place.cluster, "/readyz", number=1)
-    assert (await place.hub.get(LEASE))["spec"]["holderIdentity"] == first_holder
-    assert await place.stop() == 0
-    await eventually(
-        place.hub,
-        LEASE,
-        lambda lease: is_held(lease) and lease["spec"]["holderIdentity"] != first_holder,
-        within=WITHIN,
-    )
-    assert await second.stop() == 0
+    async with place.beside() as second:
+        await place.start(tmp_path)
+        held = await eventually(place.hub, LEASE, is_held, within=WITHIN)
+        first_holder = held["spec"]["holderIdentity"]
+        await second.start(tmp_path, server={"port": place.cluster.spare_port(1)})
+        await wait_for_page(place.cluster, "/readyz", number=1)
+        assert (await place.hub.get(LEASE))["spec"]["holderIdentity"] == first_holder
+        assert await place.stop() == 0
+        await eventually(
+            place.hub,
+            LEASE,
+            lambda lease: is_held(lease) and lease["spec"]["holderIdentity"] != first_holder,
+            within=WITHIN,
+        )
+        assert await second.stop() == 0
 
 
 async def test_nothing_starts_while_karmadas_own_controllers_renew_their_leases(

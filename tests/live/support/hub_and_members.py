@@ -49,6 +49,7 @@ class Place:
 
     async def start(self, folder: Path, **settings: Any) -> None:
         """Run the federation, with settings that make it quick."""
+        await self.end()  # one that a failed test left would work beside it, and nobody would end it
         path = folder / "federation.yaml"
         path.write_text(yaml.safe_dump(_settings(self.cluster.spare_port(), self.namespace, **settings)))
         command = (sys.executable, "-m", "federation", "run", "--settings", str(path))
@@ -88,6 +89,22 @@ class Place:
 
     def _last_words(self) -> str:
         return "\n".join(self.log.read_text().splitlines()[-_LAST_LINES:])
+
+    async def end(self) -> None:
+        """Kill the federation if it runs, whatever it wrote."""
+        process, self.process = self.process, None
+        if process is not None and process.returncode is None:
+            process.kill()
+            await process.wait()
+
+    @contextlib.asynccontextmanager
+    async def beside(self) -> AsyncIterator["Place"]:
+        """The place of a second process on the same hub, which ends with the test, however that ends."""
+        second = Place(self.cluster, self.hub, self.members, self.clusters)
+        try:
+            yield second
+        finally:
+            await second.end()
 
 
 def _settings(port: int, namespace: str, **more: Any) -> Object:
