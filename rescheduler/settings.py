@@ -122,6 +122,8 @@ class ReschedulerSettings(Section, frozen=True):
     """
     replacement_timeout: PositiveDuration = PositiveDuration(LANDING_TIME)
     """How long a replacement may take to be Ready at least; its workload may need longer."""
+    min_ready: Duration = Duration(3)
+    """How long a replacement must be Ready without a break; its workload's `minReadySeconds` if longer."""
 
     def __post_init__(self) -> None:
         if self.eviction_timeout < LONGEST_REQUEST:

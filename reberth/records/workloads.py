@@ -25,6 +25,7 @@ class OwnerSpec(Record, frozen=True):
 
     replicas: int | None = None
     paused: bool | None = None
+    min_ready_seconds: int | None = None
     progress_deadline_seconds: int | None = None
     selector: LabelSelector | None = None
     update_strategy: UpdateStrategy | None = None
@@ -52,6 +53,7 @@ class Owner(Record, frozen=True):
 
 class ReplicationControllerSpec(Record, frozen=True):
     replicas: int | None = None
+    min_ready_seconds: int | None = None
     selector: dict[str, str] | None = None
 
 

@@ -1,4 +1,4 @@
-"""Waits for the replacement of an evicted pod, until it is Ready or its time is over."""
+"""Waits for the replacement of an evicted pod, until it has been Ready for a while or its time is over."""
 
 import asyncio
 import math
@@ -15,6 +15,7 @@ from rescheduler.execution.context import Changes, ExecutionContext, MoveHandle
 from rescheduler.execution.validation import MoveValidator
 from rescheduler.model.plan import LandingScores
 from rescheduler.moves.outcome import find_deadline, find_replacement, judge_replacement, observe_controller
+from rescheduler.moves.readiness import ReadyTimer, has_lasted
 
 _KINDS_WITH_REPLICAS: tuple[Kind[Any, Any], ...] = (
     REPLICA_SET,
@@ -45,6 +46,9 @@ class ReplacementWatcher:
         self._landed = ""  # uid of the replacement that was scored
         self._scores: LandingScores | None = None
         self._unready_at = -math.inf  # when it was last seen not Ready
+        self._ready_at = math.inf  # when it was first seen Ready, without a break since
+        self._readiness = ReadyTimer()
+        self._lacking = math.inf  # seconds until it has been Ready for long enough
 
     async def follow(self, move: OpenMove) -> Ending:
         with self._context.mirror.changes_of(move.controller_uid) as changes:
@@ -56,7 +60,7 @@ class ReplacementWatcher:
 
     async def _wait(self, move: OpenMove, changes: Changes) -> None:
         """Wait for a change of the controller or its pods, for some time at most."""
-        left = min(self._find_deadline(move) - self._context.clock(), _LOOK_AGAIN)
+        left = min(self._find_deadline(move) - self._context.clock(), _LOOK_AGAIN, self._lacking)
         with suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, left)):
                 await changes.wait()
@@ -71,12 +75,25 @@ class ReplacementWatcher:
         self._had_owner = self._had_owner or owner is not None
         replacement = find_replacement(move, self._list_others(move), state.pods)
         scores = await self._score(move, replacement)
-        now = self._context.clock()
-        is_over = now >= self._find_deadline(move)
-        ending = judge_replacement(move, replacement, state, scores=scores, is_over=is_over)
+        is_over = self._context.clock() >= self._find_deadline(move)
+        lasts = self._lasts(replacement, owner, is_over=is_over)
+        ending = judge_replacement(move, replacement, state, scores=scores, lasts=lasts, is_over=is_over)
         if replacement is None or not replacement.is_ready:
             self._unready_at = looked
-        return ending and self._correct_time(ending, now)
+        return ending and self._correct_time(ending)
+
+    def _lasts(
+        self, replacement: PodRow | None, owner: Owner | ReplicationController | None, *, is_over: bool
+    ) -> bool:
+        asked_for = (owner.spec.min_ready_seconds if owner else None) or 0
+        least = max(self._context.settings().min_ready, asked_for)
+        ready_for = self._readiness.observe(replacement, asyncio.get_running_loop().time())
+        is_ready = replacement is not None and replacement.is_ready
+        if ready_for == 0:
+            self._ready_at = self._context.clock()
+        # Not less than a pause: sums of times are not exact.
+        self._lacking = max(_PAUSE, least - ready_for) if is_ready else math.inf
+        return has_lasted(replacement, ready_for=ready_for, least=least, is_over=is_over)
 
     def _list_others(self, move: OpenMove) -> list[OpenMove]:
         """List the other open moves of the controller, as they are known now."""
@@ -84,13 +101,13 @@ class ReplacementWatcher:
         opened = (history.status.open or ()) if history else ()
         return [one for one in opened if one.id != move.id and one.controller_uid == move.controller_uid]
 
-    def _correct_time(self, ending: Ending, now: float) -> Ending:
+    def _correct_time(self, ending: Ending) -> Ending:
         """Limit the time to Ready to what was seen: the kubelet dates it by the clock of its node."""
         evicted = self._evicted_at
         if ending.time_to_ready is None or evicted is None:
             return replace(ending, time_to_ready=None)
         least = self._unready_at - evicted - 1  # the kubelet cuts it to seconds
-        most = max(0.0, now - evicted)  # the API server's clock may have been set back
+        most = max(0.0, self._ready_at - evicted)  # the API server's clock may have been set back
         return replace(ending, time_to_ready=min(max(ending.time_to_ready, least), most))
 
     def _find_deadline(self, move: OpenMove) -> float:

@@ -107,17 +107,23 @@ def judge_replacement(
     sighting: ControllerState,
     *,
     scores: LandingScores | None,
+    lasts: bool,
     is_over: bool,
 ) -> Ending | None:
-    """Tell how the move ended; None: not known yet, unless the time of the move is over."""
+    """Tell how the move ended; None: not known yet, unless the time of the move is over.
+
+    `lasts` tells whether the replacement has been Ready for long enough.
+    """
     if replacement is None:
         return _judge_absence(move, sighting, is_over=is_over)
     if replacement.node is None:
         pending = Ending(Outcome.PENDING, replacement_uid=replacement.uid)
         return pending if is_over else None
-    if not _has_arrived(replacement) and not is_over:
+    # A pod of a Job may succeed before it was ever seen Ready.
+    has_arrived = lasts or replacement.phase == "Succeeded"
+    if not has_arrived and not is_over:
         return None
-    return _judge_landing(move, replacement, scores)
+    return _judge_landing(move, replacement, scores, has_arrived=has_arrived)
 
 
 def judge_landing(
@@ -147,11 +153,13 @@ def _judge_absence(move: OpenMove, sighting: ControllerState, *, is_over: bool) 
     return Ending(Outcome.PENDING) if is_over else None
 
 
-def _judge_landing(move: OpenMove, replacement: PodRow, scores: LandingScores | None) -> Ending:
+def _judge_landing(
+    move: OpenMove, replacement: PodRow, scores: LandingScores | None, *, has_arrived: bool
+) -> Ending:
     landed, ready = replacement.node, _time_to_ready(move, replacement)
     if landed == move.from_:
         return Ending(Outcome.RETURNED, landed, time_to_ready=ready)
-    if not _has_arrived(replacement):
+    if not has_arrived:
         return Ending(Outcome.NOT_READY, landed)
     if scores is None:
         return Ending(Outcome.UNKNOWN, landed, time_to_ready=ready)
@@ -175,11 +183,6 @@ def _time_to_ready(move: OpenMove, replacement: PodRow) -> float | None:
 
 def _controller_uid(pod: PodRow) -> str:
     return pod.template.controller.uid if pod.template.controller else ""
-
-
-def _has_arrived(pod: PodRow) -> bool:
-    """A pod of a Job may succeed before it was ever seen Ready."""
-    return pod.is_ready or pod.phase == "Succeeded"
 
 
 def _landed_first(pod: PodRow) -> tuple[bool, float, str]:

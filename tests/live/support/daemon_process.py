@@ -182,6 +182,7 @@ def settings_of(extender: Extending | None, cluster: Cluster, **changes: Any) ->
     """Quick settings; the scheduler's file is the one that the running scheduler has."""
     found: Object = {
         "extender": "required" if extender else "none",
+        "minReady": "300ms",  # kwok's pods stay Ready
         "cycle": {"interval": "2s", "settle": "200ms", "minInterval": "500ms", "pending": "5s"},
         "scheduler": {"configuration": str(cluster.design.path(SCHEDULER_FILE))},
         "lease": {"namespace": "reberth-system", **LEASE_TIMES},

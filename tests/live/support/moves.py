@@ -3,7 +3,7 @@
 import asyncio
 import re
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +39,7 @@ QUICK = {
     "apiVersion": "reberth.dev/v1alpha1",
     "kind": "ReschedulerSettings",
     "extender": "none",
+    "minReady": "300ms",  # kwok's pods stay Ready
     "lease": {"namespace": "kube-system", **BRIEF_LEASE},
     "api": {"deadline": 5, "tries": 2, "requestsPerSecond": 1000, "burst": 1000},
 }
@@ -121,13 +122,20 @@ class Workload:
 
 @asynccontextmanager
 async def workload(
-    cluster: Cluster, name: str, *, kind: str = "Deployment", replicas: int = 2, budget: int | None = None
+    cluster: Cluster,
+    name: str,
+    *,
+    kind: str = "Deployment",
+    replicas: int = 2,
+    budget: int | None = None,
+    annotations: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Workload]:
     """A Deployment or StatefulSet, with a budget of so many that may be missing; nothing is left of it."""
     apps = f"/apis/apps/v1/namespaces/default/{kind.lower()}s"
     budgets = "/apis/policy/v1/namespaces/default"
     async with tidy_client(cluster) as client:
-        made = await client.create(apps, replicated(kind, name, replicas=replicas, cpu="100m"))
+        body = replicated(kind, name, replicas=replicas, annotations=annotations, cpu="100m")
+        made = await client.create(apps, body)
         if budget is not None:
             await client.create(f"{budgets}/poddisruptionbudgets", pdb(name, max_unavailable=budget))
         found = await client.wait(f"{_PODS}?labelSelector=app%3D{name}", lambda f: all_ready(f, replicas))

@@ -37,6 +37,7 @@ def test_the_documented_file_holds_the_defaults() -> None:
         "note_sweep",
         "eviction_timeout",
         "replacement_timeout",
+        "min_ready",
     ):
         assert getattr(documented, name) == getattr(ReschedulerSettings(), name), name
 
@@ -60,6 +61,7 @@ def test_the_documented_file_holds_the_defaults() -> None:
         ("evictionTimeout: 3", "evictionTimeout"),
         ("evictionTimeout: 59s", "evictionTimeout must be at least 60s"),
         ("replacementTimeout: 0s", "replacementTimeout"),
+        ("minReady: -1s", "minReady"),
         ("drift: {least: 2}", "drift.least"),
         ("cycle: {interval: often}", "cycle.interval"),
     ],

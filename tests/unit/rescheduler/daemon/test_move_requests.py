@@ -105,7 +105,12 @@ async def test_a_move_is_handed_over_carried_out_and_followed() -> None:
     assert isinstance(ending, Ending)
     assert (ending.is_well, ending.landed_on) == (True, "n2")
     assert world.evictions == [(ASKED.move, "uid-web-1")]
-    assert said == ["requested from leader", f"{ASKED.move}: web-1 off n1", f"{ASKED.move}: {ending}"]
+    assert said == [
+        "requested from leader",
+        f"{ASKED.move}: web-1 off n1 to n2",
+        "evicted: waiting for the replacement",
+        f"{ASKED.move}: {ending}",
+    ]
     history = world.history()
     assert history is not None
     (past,) = history.status.past or ()

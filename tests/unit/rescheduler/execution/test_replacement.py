@@ -68,6 +68,30 @@ class SlowWorld(World):
         return write_time(self.now() + self._kubelet_ahead)
 
 
+class CrashingWorld(SlowWorld):
+    """The replacement's container ends after so many seconds, each time, and starts again 20 s later."""
+
+    def __init__(self, *, runs_for: float, min_ready_seconds: int | None = None) -> None:
+        super().__init__(ready_after=5.0)
+        self._runs_for = runs_for
+        self._starts = 0
+        spec = replace(self.replica_set.spec, min_ready_seconds=min_ready_seconds)
+        self.put(self._owners, replace(self.replica_set, spec=spec))
+
+    def _make_ready(self, name: str) -> None:
+        loop = asyncio.get_running_loop()
+        self._write(name, "True")
+        loop.call_later(self._runs_for, self._write, name, "False")
+        self._starts += 1
+        loop.call_later(self._runs_for + 20, self._make_ready, name)
+
+    def _write(self, name: str, ready: str) -> None:
+        condition = {"type": "Ready", "status": ready, "lastTransitionTime": self._date()}
+        container = {"name": "web", "restartCount": self._starts}
+        status = {"conditions": [condition], "containerStatuses": [container]}
+        self.put(PODS, web_pod(name, node="n2", age=self._date_birth(name), status=status))
+
+
 class SetBackWorld(SlowWorld):
     """The API server's clock is set back by a minute while the replacement is awaited."""
 
@@ -167,3 +191,21 @@ async def test_a_replacement_without_a_node_is_pending_after_the_time_for_landin
 async def test_a_pod_that_replaces_the_landed_replacement_is_awaited_too() -> None:
     past, _ = await move_slowly(SlowWorld(ready_after=8 * MINUTE, dies_after=7 * MINUTE))
     assert (past.outcome, past.time_to_ready) == (Outcome.BETTER, 480)
+
+
+@pytest.mark.parametrize(
+    ("runs_for", "asked_for", "outcome"),
+    [
+        (1.5, None, Outcome.NOT_READY),
+        (30, None, Outcome.BETTER),
+        (30, 60, Outcome.NOT_READY),
+        (90, 60, Outcome.BETTER),
+    ],
+)
+async def test_a_crash_loop_that_is_ready_for_moments_is_no_good_replacement(
+    runs_for: float, asked_for: int | None, outcome: Outcome
+) -> None:
+    past, _ = await move_slowly(CrashingWorld(runs_for=runs_for, min_ready_seconds=asked_for))
+    assert past.outcome == outcome
+    if outcome is Outcome.BETTER:
+        assert past.time_to_ready == pytest.approx(5, abs=1)

@@ -75,7 +75,8 @@ def judged(
 ) -> Ending | None:
     sighting = ControllerState([replacement] if replacement else [])._replace(**seen)
     is_over = now >= find_deadline(MOVED, has_landed=False)
-    return judge_replacement(MOVED, replacement, sighting, scores=scores, is_over=is_over)
+    lasts = replacement is not None and replacement.is_ready
+    return judge_replacement(MOVED, replacement, sighting, scores=scores, lasts=lasts, is_over=is_over)
 
 
 READY = row("new", node="n2", ready=4)
