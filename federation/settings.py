@@ -12,6 +12,7 @@ from federation.controllers.propagation.scheduler import SchedulerSettings
 from federation.controllers.propagation.statuses import StatusSettings
 from federation.controllers.propagation.works import WorkSettings
 from federation.controllers.rebalancing.failback import FailbackSettings
+from federation.controllers.rebalancing.handovers import HandoverSettings
 from federation.controllers.rebalancing.rebalancer import RebalancerSettings
 from federation.hub.karmada_leases import KarmadaSettings
 from federation.hub.sessions import SessionSettings
@@ -82,7 +83,7 @@ class FederationSettings(Section, frozen=True):
     statuses: StatusSettings = StatusSettings()
     interpreters: QueueSettings = QueueSettings()
     rebalancer: RebalancerSettings = RebalancerSettings()
-    handovers: QueueSettings = QueueSettings()
+    handovers: HandoverSettings = HandoverSettings()
     failback: FailbackSettings = FailbackSettings()
     tainting: TaintingSettings = TaintingSettings()
     graceful: GracefulSettings = GracefulSettings()

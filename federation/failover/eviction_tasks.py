@@ -93,13 +93,14 @@ def review_tasks(
     calm: Collection[str],
     patience: Patience,
     now: float,
+    has_lasted: bool = True,
 ) -> Assessment:
     """Sort the tasks: which old copies may go, and which tasks have lost their cause.
 
     `ready` are the members whose reports count, `calm` those without a cause to evict the workload.
     """
     targets = binding.spec.clusters or ()
-    is_replaced = _is_replaced(binding, ready)
+    is_replaced = has_lasted and _is_replaced(binding, ready)
     kept, ended, withdrawn = [], [], []
     for task in _tasks(binding):
         grace = _grace(task, patience, ready, binding)

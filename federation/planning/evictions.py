@@ -48,8 +48,12 @@ def assess_evictions(
     *,
     patience: Patience,
     now: float,
+    has_lasted: bool = True,
 ) -> Assessment:
-    """Sort the tasks of a binding; `clusters` are those that it is in and those that it leaves."""
+    """Sort the tasks of a binding; `clusters` are those that it is in and those that it leaves.
+
+    Copies that are healthy replace nothing until that `has_lasted`.
+    """
     clusters = list(clusters)
     newest = replace(binding.status, aggregated_status=_read_newest(binding, works))
     return review_tasks(
@@ -58,6 +62,7 @@ def assess_evictions(
         calm={each.metadata.name for each in clusters if causes.find(binding, each) is None},
         patience=patience,
         now=now,
+        has_lasted=has_lasted,
     )
 
 

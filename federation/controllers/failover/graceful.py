@@ -1,11 +1,13 @@
-"""Ends graceful evictions: an old copy goes when its replacements are healthy, or after its grace period.
+"""Ends graceful evictions: an old copy goes when its replacements stay healthy, or after its grace period.
 
 Watches bindings with eviction tasks, their Works, and Clusters. Writes spec.gracefulEvictionTasks,
 spec.clusters if a task is withdrawn because its cause is gone, and the condition Failover where a lost member
 holds a new copy back. Asks planning/evictions.
 """
 
+import math
 from collections import Counter
+from functools import partial
 from typing import Any
 
 from federation.api import WORK_API_VERSION, Cluster, ResourceBinding
@@ -24,6 +26,7 @@ from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.membership.cluster_status import is_member_ready
 from federation.objects import resources
 from federation.objects.names import Key, binding_of
+from federation.objects.steadiness import Steadiness
 from federation.planning.evictions import assess_evictions, list_concerned
 from reberth.cluster.kinds import Resource
 from reberth.values.duration import Duration
@@ -32,6 +35,8 @@ from reberth.values.duration import Duration
 class GracefulSettings(QueueSettings, frozen=True):
     timeout: Duration = Duration(600)
     """Grace period of tasks without gracePeriodSeconds."""
+    min_ready: Duration = Duration(3)
+    """How long new copies must be healthy without a break before the old one goes."""
     fence_after: Duration | None = None
     """When a copy in a lost member counts as gone if it is purged directly; if not set, never."""
 
@@ -51,6 +56,7 @@ class GracefulController:
         self._under_way: Counter[str] = Counter()
         self._causes = causes
         self._settings = settings
+        self._steadiness = Steadiness()
         self._queue = WorkQueue("graceful", self._reconcile, settings)
 
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
@@ -86,25 +92,39 @@ class GracefulController:
         resource = resources.binding_resource(key.kind)
         binding = self._hub.find_binding(key)
         if binding is None or binding.metadata.deletion_timestamp is not None:
+            self._steadiness.forget(key)
             return None
-        named = (self._hub.find_cluster(name) for name in list_concerned(binding))
         now = self._hub.clock()
-        found = assess_evictions(
-            binding,
-            self._index.of(key),
-            (each for each in named if each is not None),
-            self._causes,
-            patience=self._settings.patience,
-            now=now,
-        )
+        found, lacking = self._assess(key, binding, now=now)
         if change := write_assessment(binding, found):
             with telling_failure(self._hub, key, binding, (*found.ended, *found.withdrawn)):
                 binding = await self._hub.patch(resource, binding, change)
             self._tell_ended(key, binding, found)
+        if not found.kept:
+            self._steadiness.forget(key)
         if status := change_failover_condition(binding, found, now=now):
             await self._hub.patch(resource, binding, status, subresource="status")
         # A grace period is over after `due`, not at it, and times are whole seconds.
-        return None if found.due is None else max(0.0, found.due - now) + 1
+        wait = min(lacking, math.inf if found.due is None else max(0.0, found.due - now) + 1)
+        return None if math.isinf(wait) else wait
+
+    def _assess(self, key: Key, binding: ResourceBinding, *, now: float) -> tuple[Assessment, float]:
+        """Sort the tasks; also return for how long new copies that are healthy have to stay so."""
+        named = (self._hub.find_cluster(name) for name in list_concerned(binding))
+        assess = partial(
+            assess_evictions,
+            binding,
+            self._index.of(key),
+            [each for each in named if each is not None],
+            self._causes,
+            patience=self._settings.patience,
+            now=now,
+        )
+        found, least = assess(), self._settings.min_ready
+        lacking = self._steadiness.observe(key, holds=found.is_replaced, least=least, now=now)
+        if 0 < lacking < math.inf:
+            return assess(has_lasted=False), lacking
+        return found, math.inf
 
     def _tell_ended(self, key: Key, binding: ResourceBinding, found: Assessment) -> None:
         """Do it as soon as the tasks are gone: another attempt, after a conflict, does not find them."""

@@ -1,4 +1,4 @@
-"""Ends handovers: old copies go once the new ones are ready; where these are late, the workload returns.
+"""Ends handovers: old copies go once the new ones stay ready; where these are late, the workload returns.
 
 Watches bindings with a handover, their Works, and whether Clusters are Ready. Writes spec.handover, and
 spec.clusters for a return. Asks rebalancing/handover.
@@ -16,6 +16,7 @@ from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.membership.cluster_status import is_member_ready
 from federation.objects import resources
 from federation.objects.names import Key, binding_of
+from federation.objects.steadiness import Steadiness
 from federation.planning.handover_status import with_newest_status
 from federation.rebalancing.handover import (
     Hold,
@@ -31,6 +32,7 @@ from federation.rebalancing.replicas import write_replicas
 from federation.scheduling import Fleet
 from reberth.client.events import NORMAL, WARNING
 from reberth.cluster.kinds import Resource
+from reberth.values.duration import Duration
 
 _LOOK_AGAIN = 30.0
 """When a workload that could not return is looked at again."""
@@ -58,12 +60,19 @@ _HELD = (
 )
 
 
+class HandoverSettings(QueueSettings, frozen=True):
+    min_ready: Duration = Duration(3)
+    """How long new copies must be ready without a break before the old ones go."""
+
+
 class HandoversController:
-    def __init__(self, hub: Hub, index: WorkIndex, settings: QueueSettings) -> None:
+    def __init__(self, hub: Hub, index: WorkIndex, settings: HandoverSettings) -> None:
         self._hub = hub
         self._index = index
         self._held: set[Key] = set()
         self._ready: dict[str, bool] = {}
+        self._min_ready = settings.min_ready
+        self._steadiness = Steadiness()
         self._queue = WorkQueue("handovers", self._reconcile, settings, urgency=Urgency.PLACING)
 
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
@@ -83,10 +92,16 @@ class HandoversController:
         binding = self._hub.find_binding(key)
         if binding is None or binding.metadata.deletion_timestamp is not None:
             self._held.discard(key)
+            self._steadiness.forget(key)
             return None
         newest = with_newest_status(binding, self._index.of(key), self._hub.find_cluster)
         now, resource = self._hub.clock(), resources.binding_resource(key.kind)
-        match review_handover(newest, self._read_fleet, now=now):
+        review = review_handover(newest, self._read_fleet, now=now)
+        is_ready = isinstance(review, Ready) and review.in_time
+        lacking = self._steadiness.observe(key, holds=is_ready, least=self._min_ready, now=now)
+        match review:
+            case Ready(True) if lacking:
+                return lacking
             case Wait(seconds):
                 return seconds
             case Ready(in_time):
@@ -104,6 +119,7 @@ class HandoversController:
             case _:
                 pass
         self._held.discard(key)
+        self._steadiness.forget(key)
         return None
 
     def _read_fleet(self) -> Fleet:

@@ -110,6 +110,7 @@ class Place:
 def _settings(port: int, namespace: str, **more: Any) -> Object:
     lease = {"namespace": namespace, "duration": "5s", "renewDeadline": "4s", "retryEvery": "500ms"}
     quick = {"probeEvery": "500ms", "threshold": "1s"}
+    steady = {"minReady": "300ms"}  # copies that are ready stay so
     return {
         "apiVersion": "reberth.dev/v1alpha1",
         "kind": "FederationSettings",
@@ -117,6 +118,8 @@ def _settings(port: int, namespace: str, **more: Any) -> Object:
         "log": {"style": "console"},
         "lease": lease,
         "members": quick,
+        "graceful": steady,
+        "handovers": steady,
         **more,
     }
 

@@ -104,6 +104,24 @@ async def test_an_old_copy_goes_when_its_replacement_is_ready() -> None:
     assert hub.events == [("EvictWorkloadFromClusterSucceed", "Evict from cluster m1 succeed.")] * 2
 
 
+async def test_an_old_copy_stays_beside_a_replacement_that_is_available_for_moments() -> None:
+    """As a crash loop is, at each start."""
+    hub = EvictionHub()
+    hub.put(resources.BINDINGS, leaving())
+    running = asyncio.create_task(hub.run(60))
+    for _ in range(5):
+        await asyncio.sleep(4)
+        hub.report(m2=3)
+        await asyncio.sleep(2)
+        hub.report(m2=0)
+    await asyncio.sleep(1)
+    hub.report(m2=3)
+    await asyncio.sleep(2)
+    assert hub.leaves == ["m1"]
+    await running
+    assert hub.leaves == []
+
+
 async def test_an_old_copy_goes_at_the_end_of_its_grace_period() -> None:
     hub, before = EvictionHub(), ended("timedOut")
     hub.put(resources.BINDINGS, leaving(reason="SomebodyElse"))

@@ -11,6 +11,7 @@ from federation.failover.eviction_causes import EvictionCauses
 from federation.hub.work_index import WorkIndex
 from federation.objects import resources
 from federation.objects.resources import HeldWork
+from reberth.values.duration import Duration
 from tests.support.federation.clusters import binding, cluster
 from tests.support.federation.copies import copy
 from tests.support.federation.fake_hub import FakeHub
@@ -24,7 +25,8 @@ class GracefulHub(FakeHub):
     def __init__(self) -> None:
         super().__init__(resources.BINDINGS, resources.CLUSTERS, resources.WORKS)
         index = WorkIndex(self.hub)
-        self.graceful = GracefulController(self.hub, index, EvictionCauses(self._clock), GracefulSettings())
+        at_once = GracefulSettings(min_ready=Duration(0))
+        self.graceful = GracefulController(self.hub, index, EvictionCauses(self._clock), at_once)
         self.works = index
         for name in ("m1", "m2", "m3"):
             self.put(resources.CLUSTERS, member(name))

@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from federation.api import APPLIED_PLACEMENT, Cluster, Placement, ResourceBinding
 from federation.controllers.propagation.scheduler import SchedulerController, SchedulerSettings
-from federation.controllers.rebalancing.handovers import HandoversController
+from federation.controllers.rebalancing.handovers import HandoversController, HandoverSettings
 from federation.hub.work_index import WorkIndex
-from federation.hub.workqueue import QueueSettings
 from federation.objects import resources
 from federation.propagation.schedule_result import write_placement
 from federation.rebalancing.handover import kept_replicas
@@ -32,7 +31,7 @@ class HandoverHub(FakeHub):
         super().__init__(resources.BINDINGS, resources.CLUSTERS)
         index = WorkIndex(self.hub)
         scheduler = SchedulerController(self.hub, SchedulerSettings())
-        self.controllers = [scheduler, HandoversController(self.hub, index, QueueSettings())]
+        self.controllers = [scheduler, HandoversController(self.hub, index, HandoverSettings())]
         for one in (member("m1"), member("m2")):
             self.put(resources.CLUSTERS, one)
 
@@ -158,3 +157,29 @@ async def test_the_last_word_of_a_member_that_is_not_ready_does_not_count() -> N
     await running
     assert not kept_replicas(hub.binding)
     assert hub.targets == {"m1": 3}
+
+
+async def test_old_copies_stay_beside_new_ones_that_are_ready_for_moments() -> None:
+    """As a crash loop is, at each start."""
+    hub = HandoverHub()
+    hub.put(resources.BINDINGS, asked_to_go_home({**GROUPS, **AGGREGATED}))
+    running = asyncio.create_task(hub.run(60))
+    for _ in range(4):
+        await asyncio.sleep(3)
+        report(hub, m2=3, m1=3)
+        await asyncio.sleep(2)
+        report(hub, m2=3, m1=0)
+    await asyncio.sleep(1)
+    report(hub, m2=3, m1=3)
+    await asyncio.sleep(2)
+    assert kept_replicas(hub.binding) == {"m2": 3}
+    await running
+    assert (kept_replicas(hub.binding), hub.targets) == ({}, {"m1": 3})
+
+
+def report(hub: HandoverHub, **ready: int) -> None:
+    copies = binding(3, status=well(**ready)).status.aggregated_status
+    hub.put(
+        resources.BINDINGS,
+        replace(hub.binding, status=replace(hub.binding.status, aggregated_status=copies)),
+    )
