@@ -5,18 +5,8 @@ from collections.abc import AsyncIterator
 import pytest_asyncio
 
 from localcluster.cluster import Cluster
-from localcluster.components import CONTROLLERS
-from localcluster.realnodes.node_files import NodeShape
 from localcluster.state_dir import running
-
-QUICK = NodeShape(
-    kubelet={
-        "nodeLeaseDurationSeconds": 4,
-        "nodeStatusUpdateFrequency": "1s",
-        "nodeStatusReportFrequency": "2s",
-    }
-)
-NOTICE_SOON = {CONTROLLERS: ["--node-monitor-grace-period=6s", "--node-monitor-period=1s"]}
+from tests.live.support.real_pods import NOTICE_SOON, QUICK
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -22,7 +22,11 @@ State = dict[str, Any]
 def read_recordings() -> dict[str, list[State]]:
     """The states of each recorded case."""
     lines = map(json.loads, RECORDINGS.read_text().splitlines())
-    return {line["case"]: [_describe(each) for each in line["states"]] for line in lines}
+    return {line["case"]: describe_states(line["states"]) for line in lines}
+
+
+def describe_states(recorded: Iterable[Mapping[str, Any]]) -> list[State]:
+    return [_describe(each) for each in recorded]
 
 
 def describe_changes(changes: Iterable[Change]) -> list[State]:
@@ -36,6 +40,13 @@ def describe_changes(changes: Iterable[Change]) -> list[State]:
         )
         for each in changes
     ]
+
+
+def list_distinct(changes: Iterable[Change]) -> list[Change]:
+    """The changes that say something new."""
+    changes = list(changes)
+    states = describe_changes(changes)
+    return [each for number, each in enumerate(changes) if not number or states[number] != states[number - 1]]
 
 
 def merge_repeats(states: Iterable[State], *, but_for: str = "") -> list[State]:

@@ -1,12 +1,13 @@
-"""Pods and Deployments for real nodes, and paths that their tests share."""
+"""Pods and Deployments for real nodes, their settings, and paths that their tests share."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 from localcluster.cluster import Cluster
-from localcluster.components import REAL_NODE_LABEL
+from localcluster.components import CONTROLLERS, REAL_NODE_LABEL
 from localcluster.realnodes.images import BUSYBOX
+from localcluster.realnodes.node_files import NodeShape
 from tests.live.support.memory_objects import tidy_client
 from tests.live.support.moves import Workload, all_ready
 from tests.support.builders import Object
@@ -15,6 +16,14 @@ NODES = "/api/v1/nodes"
 PODS = "/api/v1/namespaces/default/pods"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+QUICK = NodeShape(
+    kubelet={
+        "nodeLeaseDurationSeconds": 4,
+        "nodeStatusUpdateFrequency": "1s",
+        "nodeStatusReportFrequency": "2s",
+    }
+)
+NOTICE_SOON = {CONTROLLERS: ["--node-monitor-grace-period=6s", "--node-monitor-period=1s"]}
 
 
 def real_pod(name: str, command: str, *, node: str | None = None, grace: int = 2, **spec: Any) -> Object:
