@@ -21,6 +21,7 @@ EGRESS_FILE = "egress.yaml"
 NODES_SOCKET = "nodes.sock"
 KUBELET_CLIENT = "kube-apiserver-kubelet-client"
 REAL_NODE_LABEL = "localcluster.reberth.dev/real"
+LOST_NODE_LABEL = "localcluster.reberth.dev/lost"
 _SERVICE_RANGE = "10.97.0.0/16"
 SERVICE_ADDRESS = "10.97.0.1"
 _GIBIBYTES_OF_ETCD = 8
@@ -176,7 +177,7 @@ def _kwok(design: Design) -> list[str]:
     return [
         f"--kubeconfig={design.kubeconfig('kwok')}",
         f"--config={design.path(KWOK_FILE)}",
-        f"--manage-nodes-with-label-selector=!{REAL_NODE_LABEL}",
+        f"--manage-nodes-with-label-selector=!{REAL_NODE_LABEL},!{LOST_NODE_LABEL}",
         f"--node-lease-duration-seconds={LEASE_SECONDS}",
         f"--server-address={HOST}:{design.port(KWOK)}",
         "--cidr=10.128.0.0/9",

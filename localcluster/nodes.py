@@ -5,6 +5,7 @@ from typing import Any
 
 from localcluster.build.products import KUBERNETES, KWOK
 from localcluster.client import Client
+from localcluster.components import LOST_NODE_LABEL
 
 _READY = "Ready"
 _NODE_INFO = {
@@ -74,6 +75,19 @@ async def add_nodes(client: Client, count: int, *, first: int = 0, zones: int = 
         every=0.1 + count / 2000,
     )
     return names
+
+
+async def lose(client: Client, name: str) -> None:
+    """Take a node away from kwok: nobody renews its lease, or plays its pods, until it is found again."""
+    await _mark_lost(client, name, "")
+
+
+async def find_again(client: Client, name: str) -> None:
+    await _mark_lost(client, name, None)
+
+
+async def _mark_lost(client: Client, name: str, mark: str | None) -> None:
+    await client.patch(f"/api/v1/nodes/{name}", {"metadata": {"labels": {LOST_NODE_LABEL: mark}}})
 
 
 def _usable(nodes: Sequence[Any], own_taints: set[str]) -> set[str]:

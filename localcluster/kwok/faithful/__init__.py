@@ -13,8 +13,11 @@ the annotation `localcluster.reberth.dev/life`:
     faithful-image-pull-error  its image is not there
     faithful-rejected          is refused by its node: Failed, without conditions
     faithful-evicted           is evicted by its node, which is short of memory: Failed, and it stays
+    faithful-rebooted          its node boots again, once
 
-`runs-for` is the time until an end or an eviction (default 1s); `restarts-every` replaces the back-off.
+`runs-for` is the time until an end, an eviction or a reboot (default 1s); `restarts-every` replaces the
+back-off. A pod with a readiness probe is Ready one write after it runs. When a node returns that was lost
+(`localcluster.nodes.lose`), its pods are Ready again, even those that are deleted then.
 """
 
 from typing import Any

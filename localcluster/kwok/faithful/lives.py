@@ -11,6 +11,7 @@ PLAIN = "faithful"
     LIVENESS_KILLED,
     INIT_CRASH_LOOP,
     IMAGE_PULL_ERROR,
+    REBOOTED,
 ) = (
     f"{PLAIN}-{kind}"
     for kind in (
@@ -23,6 +24,7 @@ PLAIN = "faithful"
         "liveness-killed",
         "init-crash-loop",
         "image-pull-error",
+        "rebooted",
     )
 )
 LIVES = (
@@ -36,6 +38,7 @@ LIVES = (
     LIVENESS_KILLED,
     INIT_CRASH_LOOP,
     IMAGE_PULL_ERROR,
+    REBOOTED,
 )
 
 MAIN, INIT = "containerStatuses", "initContainerStatuses"
@@ -59,3 +62,8 @@ def restarts(which: str = MAIN) -> str:
 
 CONTAINERS = f".status.{MAIN}"
 SANDBOX = '.status.conditions.[] | select(.type == "PodReadyToStartContainers") | .status'
+UNREADY_REASON = '.status.conditions.[] | select(.type == "Ready" and .status == "False") | .reason'
+# Where a node is lost, its pods are not Ready without a reason: the controllers say so, nobody else does.
+LOST = '.status.conditions.[] | select(.type == "Ready" and .status == "False" and .reason == null) | .type'
+PROBE = ".spec.containers.[].readinessProbe"
+RESTART_POLICY = ".spec.restartPolicy"

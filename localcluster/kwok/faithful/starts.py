@@ -9,8 +9,11 @@ from localcluster.kwok.faithful.lives import (
     INIT_CRASH_LOOP,
     LIVES,
     NEVER_READY,
+    PROBE,
     REJECTED,
     SANDBOX,
+    UNREADY_REASON,
+    is_running,
     waiting,
 )
 from localcluster.kwok.faithful.status import (
@@ -37,6 +40,7 @@ from localcluster.kwok.stage import (
     annotation,
     faithful_pod,
     not_among,
+    present,
 )
 
 _HOST = "192.0.2.254"  # kwok's nodes have no addresses
@@ -72,12 +76,21 @@ def _creations() -> list[dict[str, Any]]:
 
 
 def _first_runs() -> list[dict[str, Any]]:
+    """With a readiness probe, Ready is a write of its own."""
     creating = [*_PENDING, among(waiting(), "ContainerCreating"), among(SANDBOX, "True")]
     usual = [*creating, among(LIFE, *LIVES), not_among(LIFE, NEVER_READY, IMAGE_PULL_ERROR)]
+    probed = [absent(DELETED), among(PHASE, "Running"), present(PROBE), present(is_running())]
+    unready_yet = [among(LIFE, *LIVES), not_among(LIFE, NEVER_READY), among(UNREADY_REASON, NOT_READY)]
+    becomes = f"{HEAD}{conditions(ready())}\n{containers(_SAME_RUN, ready=True, started=True)}\n"
     return [
-        faithful_pod("runs", usual, _running(is_ready=True), _BEGUN),
+        faithful_pod("runs", [*usual, absent(PROBE)], _running(is_ready=True), _BEGUN),
+        faithful_pod("runs-unready", [*usual, present(PROBE)], _running(is_ready=False), _BEGUN),
         faithful_pod("hangs", [*creating, among(LIFE, NEVER_READY)], _running(is_ready=False), _BEGUN),
+        faithful_pod("becomes-ready", [*probed, *unready_yet], becomes, 50),
     ]
+
+
+_SAME_RUN = "{running: {{ .state.running | toJson }}}"
 
 
 def _pulls() -> list[dict[str, Any]]:

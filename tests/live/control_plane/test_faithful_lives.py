@@ -12,7 +12,9 @@ import pytest_asyncio
 
 from localcluster.client import Client
 from localcluster.cluster import Cluster
+from localcluster.components import CONTROLLERS, KWOK
 from localcluster.kwok import PREFIX
+from localcluster.nodes import find_again, is_ready, lose
 from localcluster.recorder import Recorder, recording
 from localcluster.state_dir import running
 from tests.live.support.pod_lives import (
@@ -34,11 +36,34 @@ ACKNOWLEDGED = "observedGeneration"
 EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction"}
 NODE = "node-00000"
 QUICK = {"restarts-every": "1s", "runs-for": "300ms"}
+PROBE = {"readinessProbe": {"exec": {"command": ["true"]}}}
+# A kubelet that is away is noticed within seconds.
+NOTICE_SOON = {
+    KWOK: ["--node-lease-duration-seconds=16"],
+    CONTROLLERS: ["--node-monitor-grace-period=14s", "--node-monitor-period=1s"],
+}
 
 
 async def evict(client: Client, name: str) -> None:
     await client.wait(f"{PODS}/{name}", lambda found: found["status"]["phase"] == "Running")
     await client.create(f"{PODS}/{name}/eviction", {**EVICTION, "metadata": {"name": name}})
+
+
+async def lose_node_for_a_while(client: Client, name: str) -> None:
+    await lose_node(client, name, until=lambda found: not is_ready(found))
+
+
+async def lose_node_until_deleted(client: Client, name: str) -> None:
+    await lose_node(client, name, until=lambda found: "deletionTimestamp" in found["metadata"])
+
+
+async def lose_node(client: Client, name: str, *, until: Callable[[Any], bool]) -> None:
+    await client.wait(f"{PODS}/{name}", is_ready)
+    await lose(client, NODE)
+    try:
+        await client.wait(f"{PODS}/{name}", until, seconds=60)
+    finally:
+        await find_again(client, NODE)
 
 
 @dataclass(frozen=True)
@@ -51,6 +76,10 @@ class Case:
 
 
 INIT = [{"name": "init", "image": "registry.example/init:1"}]
+LEAVES_SOON = [
+    {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1}
+    for what in ("unreachable", "not-ready")
+]
 CASES = {
     "c04-never-ready": Case("faithful-never-ready"),
     "c01-crash-exit1": Case("faithful-crash-loop", QUICK),
@@ -62,12 +91,19 @@ CASES = {
     "c05-evict-stubborn": Case("faithful-stubborn", happening=evict),
     "c06-pressure-hog": Case("faithful-evicted"),
     "c09-http-404": Case("faithful-image-pull-error", QUICK, container={"image": "127.0.0.1:5000/none:1"}),
+    "c10-node-lost-goes": Case(
+        "faithful", spec={"tolerations": LEAVES_SOON}, happening=lose_node_until_deleted
+    ),
+    "c10-node-lost-stays": Case("faithful", container=PROBE, happening=lose_node_for_a_while),
+    "c11-reboot-never": Case("faithful-rebooted", spec={"restartPolicy": "Never"}),
+    "c11-reboot-probe": Case("faithful-rebooted", container=PROBE),
 }
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def cluster() -> AsyncIterator[Cluster]:
-    async with running(nodes=1) as cluster:
+    # Where all nodes are lost, the controllers believe that they are cut off themselves, and delete no pod.
+    async with running(nodes=2, flags=NOTICE_SOON) as cluster:
         yield cluster
 
 
@@ -75,6 +111,7 @@ async def cluster() -> AsyncIterator[Cluster]:
 async def test_a_faithful_life_is_the_recorded_one(cluster: Cluster, name: str) -> None:
     case, expected = CASES[name], merge_repeats(read_recordings()[name], but_for=ACKNOWLEDGED)
     async with cluster.client() as client, recording(cluster, ["pods"]) as recorder:
+        await client.wait(f"/api/v1/nodes/{NODE}", is_usable, seconds=60)
         await play(client, name, case)
         await client.wait(PODS, lambda _: len(played(recorder, name)) >= len(expected))
         found = played(recorder, name)
@@ -90,6 +127,10 @@ async def test_a_faithful_life_is_the_recorded_one(cluster: Cluster, name: str) 
 
 def played(recorder: Recorder, name: str) -> list[State]:
     return merge_repeats(describe_changes(recorder.states_of(name)), but_for=ACKNOWLEDGED)
+
+
+def is_usable(node: Any) -> bool:
+    return is_ready(node) and not node["spec"].get("taints")
 
 
 async def play(client: Client, name: str, case: Case) -> None:
