@@ -4,6 +4,7 @@ import argparse
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import yaml
 
 from localcluster.client import Client
 from localcluster.cluster import Cluster
+from localcluster.kwok import PREFIX
 from reberth.client.lease import LeaseSettings, leading
 from reberth.values.refusal import Refused
 from rescheduler.commands import plan
@@ -108,6 +110,32 @@ async def test_a_pod_that_returns_to_its_source_is_reported_as_returned(shared: 
         assert (came.ending.outcome, came.ending.landed_on) == ("Returned", source)
         assert not came.is_well
         assert await consistent(homer) == 1
+
+
+async def test_a_move_is_not_done_while_its_replacement_is_ready_for_moments_only(shared: Cluster) -> None:
+    """A pod in a crash loop is Ready at each start, here for two seconds."""
+    marks = {"life": "faithful-crash-loop", "runs-for": "2s", "restarts-every": "500ms"}
+    marks = {f"{PREFIX}{key}": value for key, value in marks.items()}
+    async with workload(shared, "loops", kind="StatefulSet", replicas=1, annotations=marks) as loops:
+        victim = await loops.pick()
+        source, path = victim["spec"]["nodeName"], f"{PODS}/{victim['metadata']['name']}"
+        spare = next(node for node in NODES if node != source)
+        async with cordoned(loops.client, source):
+            moving = asyncio.create_task(move(shared, victim, [spare], minReady="3s"))
+            replaced = partial(has_restarted, victim["metadata"]["uid"])
+            await loops.client.wait(path, replaced)
+            assert not moving.done()
+            await loops.client.patch(path, {"metadata": {"annotations": {f"{PREFIX}runs-for": "1h"}}})
+            came, _ = await asyncio.wait_for(moving, 30)
+        assert isinstance(came, MoveReport)
+        assert came.is_well
+        assert came.ending.landed_on != source
+
+
+def has_restarted(victim: str, found: Object) -> bool:
+    """Whether another pod of this name runs, and has ended before."""
+    (container,) = found["status"].get("containerStatuses") or [{"restartCount": 0}]
+    return found["metadata"]["uid"] != victim and container["restartCount"] > 0 and container["ready"]
 
 
 KEEP_OFF = {"key": "example.com/keep-off", "effect": "NoSchedule"}
