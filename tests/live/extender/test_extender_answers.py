@@ -250,7 +250,7 @@ async def test_strict_notes_on_every_node_keep_the_pod_waiting_quietly(
     await asyncio.sleep(ends - time.time())
     await note(client, who, [freed])  # as the leader does with a note whose time is over
     (new,) = await placed(client, "kept-off", 1)
-    assert (node_of(new), time.time() - ends < 5) == (freed, True)
+    assert (node_of(new), time.time() - ends < 15) == (freed, True)
 
 
 async def test_scores_are_followed_at_once(extender: Extending, client: Client) -> None:

@@ -96,7 +96,7 @@ async def test_a_member_that_answers_slowly_keeps_the_others_waiting_for_nothing
     await place.run()
     await hub.create(POLICIES, policy_for_all("slow", clusterAffinity={"clusterNames": ["member3"]}))
     writes = Match(verb=WRITES)
-    async with place.proxy("member3").fault(writes, Delay(4)):
+    async with place.proxy("member3").fault(writes, Delay(6)):
         for number in range(40):
             made = deployment(f"slow-{number}", 1)
             made["metadata"]["labels"]["speed"] = "slow"
@@ -105,7 +105,7 @@ async def test_a_member_that_answers_slowly_keeps_the_others_waiting_for_nothing
         begun = time.monotonic()
         await apply(place, "quick", 1, clusterAffinity={"clusterNames": ["member1"]})
         await eventually(quick, f"{DEPLOYMENTS}/quick", lambda one: one is not None)
-        assert time.monotonic() - begun < 3
+        assert time.monotonic() - begun < 5
         assert len((await slow.get(DEPLOYMENTS))["items"]) < 40, "the slow member was not slow"
     await hub.delete(f"{POLICIES}/slow")
     for number in range(40):

@@ -274,7 +274,7 @@ async def test_a_new_leader_finishes_moves_of_the_old_one_and_repeats_none(
         leader.send(how)
         killed = time.monotonic()
         await heir.until(LEADING, lambda leading: leading == 1)
-        assert time.monotonic() - killed < LEASE_SECONDS + 2 + 3  # three for a machine that is busy
+        assert time.monotonic() - killed < LEASE_SECONDS + 2 + 10  # ten for a machine that stands still
         leader.send(signal.SIGCONT)  # the frozen one wakes up in the middle of what it was doing
         await heir.quiet()
         if how == signal.SIGSTOP:
