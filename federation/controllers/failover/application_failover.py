@@ -45,7 +45,7 @@ from federation.propagation.binding import is_divided
 from federation.propagation.schedule_result import is_scheduled_by_us, priority_rank
 from reberth.client.events import WARNING
 from reberth.cluster.kinds import Resource
-from reberth.values.duration import Duration
+from reberth.values.duration import Duration, PositiveDuration
 
 _ACTION = "Evicting"
 _HELD, _GIVEN_UP = "ApplicationFailoverHeld", "ApplicationFailoverGivenUp"
@@ -63,7 +63,7 @@ class ApplicationFailoverSettings(QueueSettings, frozen=True):
     """After so many moves in a row that brought nothing a workload stays."""
     within: Duration = Duration(48 * 3600)
     give_up_for: Duration = Duration(24 * 3600)
-    look_again: Duration = Duration(30)
+    look_again: PositiveDuration = PositiveDuration(30)
     """When to look anew for room that was reserved for others: nothing tells when that ends."""
     storm_fraction: Annotated[float, Meta(gt=0, le=1)] = 0.55
     """If more than this fraction of all workloads fail at once, and at least ten, none moves."""

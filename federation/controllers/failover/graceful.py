@@ -78,6 +78,8 @@ class GracefulController:
             self._count_tasks(key)
         if binding.spec.graceful_eviction_tasks:
             self._queue.add(key)
+        else:  # somebody else has ended them
+            self._steadiness.forget(key)
 
     async def run(self) -> None:
         await self._queue.run()

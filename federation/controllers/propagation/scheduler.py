@@ -37,7 +37,7 @@ from federation.scheduling.cause import Cause
 from reberth.client.events import NORMAL, WARNING
 from reberth.cluster.kinds import Resource
 from reberth.runtime.logs import Log
-from reberth.values.duration import Duration
+from reberth.values.duration import Duration, PositiveDuration
 from reberth.values.object_error import ObjectError
 
 log = Log(__name__)
@@ -52,7 +52,7 @@ class SchedulerSettings(QueueSettings, frozen=True):
     """
 
     workers: Annotated[int, Meta(ge=1, le=256)] = 32
-    look_again: Duration = Duration(30)
+    look_again: PositiveDuration = PositiveDuration(30)
     """When to retry a binding that found too little room."""
     reserve_for: Duration = Duration(120)
     """How long room is reserved for replicas that a member has not reported."""

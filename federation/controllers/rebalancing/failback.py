@@ -32,14 +32,14 @@ from federation.rebalancing.handover import is_overdue
 from federation.rebalancing.triggers import is_triggered, with_trigger, write_trigger
 from federation.scheduling import Fleet
 from reberth.cluster.kinds import Resource
-from reberth.values.duration import Duration
+from reberth.values.duration import Duration, PositiveDuration
 from reberth.values.timestamp import write_time
 
 
 class FailbackSettings(QueueSettings, frozen=True):
     at_once: Annotated[int, Meta(ge=1)] = 10
     """How many workloads may return at the same time."""
-    look_again: Duration = Duration(5)
+    look_again: PositiveDuration = PositiveDuration(5)
     """When a workload that waits for its turn tries again."""
     handover_timeout: Duration = Duration(600)
     gather_for: Duration = Duration(1)

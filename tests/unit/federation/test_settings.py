@@ -21,6 +21,9 @@ def test_the_documented_settings_are_the_defaults() -> None:
         ("controllers: {detectors: false}", "controllers.detectors"),
         ("works: {workers: 0}", "works.workers"),
         ("members: {probeEvery: soon}", "members.probeEvery"),
+        ("scheduler: {lookAgain: 0s}", "scheduler.lookAgain"),
+        ("failback: {lookAgain: 0s}", "failback.lookAgain"),
+        ("applicationFailover: {lookAgain: 0s}", "applicationFailover.lookAgain"),
     ],
 )
 def test_a_wrong_setting_is_refused_by_its_field(line: str, field: str) -> None:

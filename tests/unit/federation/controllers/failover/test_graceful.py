@@ -214,3 +214,19 @@ async def test_a_lost_member_holds_back_what_is_purged_directly(fence: float | N
     said = find_condition(hub.binding.status.conditions, "Failover")
     assert said is not None
     assert (said.status == "True") is ended
+
+
+async def test_copies_must_stay_healthy_anew_for_an_eviction_that_follows_one_that_somebody_ended() -> None:
+    hub = EvictionHub()
+    hub.put(resources.BINDINGS, leaving(suppressDeletion=True))
+    hub.report(m2=3)
+    running = asyncio.create_task(hub.run(20))
+    await asyncio.sleep(5)
+    calm = replace(hub.binding, spec=replace(hub.binding.spec, graceful_eviction_tasks=None))
+    hub.put(resources.BINDINGS, calm)
+    await asyncio.sleep(10)
+    hub.put(resources.BINDINGS, leaving())
+    await asyncio.sleep(1)
+    assert hub.leaves == ["m1"]
+    await running
+    assert hub.leaves == []
