@@ -3,6 +3,7 @@
 What is compared stands in one process and is measured in CPU time, so a busy machine does not matter much.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from statistics import median
@@ -25,6 +26,7 @@ from rescheduler.execution.validation import MoveValidator
 from rescheduler.model.plan import PlannedMove
 from rescheduler.moves.revalidation import Revalidation
 from rescheduler.planning.planner import plan
+from rescheduler.settings import ReschedulerSettings
 from tests.support.builders import as_record, owner, pod
 from tests.support.cpu_cost import cost, few_collections
 from tests.support.rescheduler.plans import MODEL
@@ -146,6 +148,7 @@ def _await_replacement(pods: int) -> tuple[ReplacementWatcher, OpenMove]:
         mirror=SimpleNamespace(cache=cache),
         store=SimpleNamespace(find_history=lambda _namespace, _name: None),
         clock=lambda: 0.0,
+        settings=lambda: ReschedulerSettings(extender="none"),
     )
     handle = SimpleNamespace(namespace="default", history="replicaset-web-7")
     watcher = ReplacementWatcher(
@@ -157,6 +160,10 @@ def _await_replacement(pods: int) -> tuple[ReplacementWatcher, OpenMove]:
 
 def _look(watcher: ReplacementWatcher, move: OpenMove) -> None:
     """Look a hundred times; none of these looks waits for anything."""
-    for _ in range(100):
-        with pytest.raises(StopIteration):
-            watcher._judge(move).send(None)
+
+    async def look() -> None:
+        for _ in range(100):
+            with pytest.raises(StopIteration):
+                watcher._judge(move).send(None)
+
+    asyncio.run(look())
