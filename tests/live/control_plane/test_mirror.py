@@ -34,6 +34,7 @@ from reberth.cluster.cache import BOOKMARK, Cache
 from reberth.cluster.kinds import Resource
 from reberth.protocol.response import BadObject
 from reberth.values import errors
+from tests.live.support.definitions import DEFINITIONS, remove_definitions
 from tests.live.support.fault_client import QUICK, direct, through
 from tests.live.support.mirror_waits import IMPATIENT, STREAMED_PODS, mirrored, until_true
 from tests.support.builders import pdb, pod
@@ -202,18 +203,7 @@ async def test_a_burst_wakes_a_consumer_once(bare: Cluster) -> None:
 
 
 BERTH = kinds.plain_kind("Berth", kinds.SCORE.record, "tests.reberth.dev")
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 DEFINED = "berths.tests.reberth.dev"
-
-
-async def remove_definition(client: Client) -> None:
-    """The next test defines the kind again, which is refused while this one is being deleted."""
-    await client.delete(f"{DEFINITIONS}/{DEFINED}")
-    await client.wait(DEFINITIONS, is_undefined)
-
-
-def is_undefined(found: Any) -> bool:
-    return DEFINED not in {each["metadata"]["name"] for each in found["items"]}
 
 
 async def test_a_kind_that_is_not_installed_is_waited_for_with_one_line(
@@ -233,7 +223,7 @@ async def test_a_kind_that_is_not_installed_is_waited_for_with_one_line(
         await asyncio.sleep(1)
         await client.create(DEFINITIONS, BERTHS)
         await asyncio.wait_for(mirror.synced("berths"), 20)
-        await remove_definition(client)
+        await remove_definitions(client, [DEFINED])
     said = [record for record in caplog.records if "not installed" in str(vars(record))]
     assert len(said) == 1
 
@@ -256,7 +246,7 @@ async def test_an_optional_kind_may_be_installed_and_removed_without_errors(
         await client.wait(berths.path(), lambda listed: "items" in listed)
         await client.create(berths.path(), B1)
         await until_there_are(mirror, cache, 1)
-        await remove_definition(client)
+        await remove_definitions(client, [DEFINED])
         await until_there_are(mirror, cache, 0)
     assert not [record for record in caplog.records if "not installed" in str(vars(record))]
 
@@ -286,7 +276,7 @@ async def test_an_optional_kind_that_is_not_installed_is_looked_for_rarely_until
         await client.create(berths.path(), B1)
         async with asyncio.timeout(longest + 1):
             await until_there_are(mirror, cache, 1)
-        await remove_definition(client)
+        await remove_definitions(client, [DEFINED])
 
 
 B1 = {"apiVersion": "tests.reberth.dev/v1", "kind": "Berth", "metadata": {"name": "b1"}}

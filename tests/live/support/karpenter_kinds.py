@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from localcluster.client import Client, all_of
+from tests.live.support.definitions import DEFINITIONS, remove_definitions
 from tests.support.builders import Object
 from tests.support.rescheduler.karpenter import POOL_LABEL, node_claim, node_pool
 
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CLAIMS, POOLS = "/apis/karpenter.sh/v1/nodeclaims", "/apis/karpenter.sh/v1/nodepools"
 POOL = f"{POOLS}/default"
 _INITIALIZED = "karpenter.sh/initialized"
@@ -32,7 +32,7 @@ async def pooled(client: Client, nodes: list[str], *, consolidatable: list[str])
         yield
     finally:
         await _label(client, nodes, {POOL_LABEL: None, _INITIALIZED: None})
-        await all_of(client.delete(f"{DEFINITIONS}/{kind.lower()}s.karpenter.sh") for kind in kinds)
+        await remove_definitions(client, [f"{kind.lower()}s.karpenter.sh" for kind in kinds])
 
 
 async def _label(client: Client, nodes: list[str], labels: dict[str, str | None]) -> None:

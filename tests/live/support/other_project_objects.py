@@ -11,6 +11,7 @@ from localcluster.client import Client, all_of
 from localcluster.nodes import node
 from tests.live.support.case_clusters import are_open
 from tests.live.support.controllers import controllers_see
+from tests.live.support.definitions import DEFINITIONS, remove_definitions
 from tests.support.builders import Object, pod_spec
 from tests.support.rescheduler.other_projects import OtherProject
 
@@ -22,7 +23,6 @@ CANARY, STABLE = {"currentPodHash": "new", "stableRS": "old"}, {"currentPodHash"
 ROLLOUT = OtherProject("argoproj.io/v1alpha1/Rollout", "Always", "", {})
 FLEET = OtherProject("example.com/v1/Fleet", "Always", "", {})
 
-_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _READY_WITHIN = 90.0  # beside other live tests on a small machine
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets"
@@ -54,7 +54,7 @@ class Rolled(NamedTuple):
 async def define(client: Client, projects: Iterable[OtherProject]) -> None:
     """Apply a definition for each kind that is not Kubernetes' own."""
     known = {each.controller: each for each in projects if "." in each.api_version}
-    await all_of(client.create(_DEFINITIONS, _define(each)) for each in known.values())
+    await all_of(client.create(DEFINITIONS, _define(each)) for each in known.values())
     for each in known.values():
         await client.wait(_path(each), lambda found: "items" in found)
 
@@ -153,9 +153,9 @@ async def take_down(client: Client, projects: Iterable[OtherProject]) -> None:
         await client.wait(path, lambda found: not found["items"])
     await client.delete(_PODS, {"gracePeriodSeconds": 0})
     await client.wait(_PODS, lambda found: not found["items"])
-    for controller in {each.controller for each in projects if "." in each.api_version}:
-        api_version, _, kind = controller.rpartition("/")
-        await client.delete(f"{_DEFINITIONS}/{kind.lower()}s.{api_version.partition('/')[0]}")
+    own = (each.controller.rpartition("/") for each in projects if "." in each.api_version)
+    kinds = {f"{kind.lower()}s.{api_version.partition('/')[0]}" for api_version, _, kind in own}
+    await remove_definitions(client, kinds)
     for name in _names(await client.get("/api/v1/nodes")):
         if name.startswith("other-"):
             await client.delete(f"/api/v1/nodes/{name}")
