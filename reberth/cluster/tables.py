@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import chain
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from reberth.records import ObjectMeta, Record
 
@@ -69,7 +69,8 @@ class NamespaceRows(Generic[T]):
         """Give the cached result under this key, or compute it; it must depend only on rows and key."""
         if key not in self._known:
             self._known[key] = find()
-        return cast("Read", self._known[key])
+        found: Read = self._known[key]
+        return found
 
 
 class Rows(Generic[T]):

@@ -70,5 +70,7 @@ def _find_stale(ages: Mapping[str, float], context: RuleContext) -> Refused | No
 
 
 def _is_not_ready(node: Node) -> bool:
-    conditions = node.status.conditions or ()
-    return any(each.type == "Ready" and each.status != "True" for each in conditions)
+    for each in node.status.conditions or ():  # a generator for each node would cost more than the rest
+        if each.type == "Ready":
+            return each.status != "True"
+    return False

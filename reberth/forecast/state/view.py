@@ -53,8 +53,7 @@ class View:
 
     def with_pod_on(self, pod: int, node: int, template: Template | None = None) -> "View":
         """See the pod on this node and there to stay; or one of another template, which has replaced it."""
-        moved = self._move(pod, node, template)
-        return replace(moved, terminating=_put(self.terminating, pod, value=False))
+        return self._move(pod, node, template, terminating=_put(self.terminating, pod, value=False))
 
     def counts_on_nodes(self, pods: Indices) -> Ints:
         """Count those of these pods that count, by node."""
@@ -99,7 +98,9 @@ class View:
             if row.nominated_node in index and not row.node and not row.is_finished
         )
 
-    def _move(self, pod: int, node: int, template: Template | None = None) -> "View":
+    def _move(
+        self, pod: int, node: int, template: Template | None = None, *, terminating: Bools | None = None
+    ) -> "View":
         """Move the pod from where it counts to this node; -1 is nowhere."""
         own = self.facts.snapshot.pods.rows[pod].template
         before = self.replaced.get(pod, own)
@@ -115,6 +116,7 @@ class View:
             self,
             node=_put(self.node, pod, value=node),
             counted=_put(self.counted, pod, value=node >= 0),
+            terminating=self.terminating if terminating is None else terminating,
             requested=requested,
             load=load,
             changed=self.changed.union(each for each, _ in leaves + enters),
