@@ -8,8 +8,7 @@ import asyncio
 import heapq
 import itertools
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from enum import IntEnum
 from typing import NamedTuple
@@ -68,14 +67,12 @@ class CallPriority:
         self._numbers = itertools.count()
         self._timer: asyncio.TimerHandle | None = None
 
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Wait for a turn and hold it in the context. A task that is cancelled while waiting takes none."""
+    async def __aenter__(self) -> None:
+        """Wait for a turn, and hold it in the context. A task that is cancelled while waiting takes none."""
         await self._take()
-        try:
-            yield
-        finally:
-            self._give_back(tokens=0)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._give_back(tokens=0)
 
     async def wait_for_turn(self) -> None:
         """Wait until a turn would be free: what is read after that is not stale when it is sent."""
@@ -84,6 +81,8 @@ class CallPriority:
 
     async def _take(self) -> None:
         since = self._clock()
+        if self._take_at_once(since):
+            return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiter = _Waiter(URGENCY.get(), next(self._numbers), since, turn)
         heapq.heappush(self._urgent, waiter)
@@ -99,10 +98,22 @@ class CallPriority:
             raise
         metrics.API_RATE_LIMIT_WAIT.inc(self._clock() - since)
 
+    def _take_at_once(self, now: float) -> bool:
+        """Take a turn that nobody waits for, if there is one: it is most often so."""
+        if self._find_oldest():
+            return False
+        self._bucket.fill(now, rate=self._rate)
+        if self._bucket.tokens < 1 or self._under_way >= self._at_once:
+            return False
+        self._bucket.tokens -= 1
+        self._under_way += 1
+        return True
+
     def _give_back(self, *, tokens: int) -> None:
         self._bucket.tokens += tokens
         self._under_way -= 1
-        self._serve()
+        if self._find_oldest():
+            self._serve()
 
     def _serve(self) -> None:
         """Give turns while there are tokens; try again when the next token is due."""

@@ -121,7 +121,7 @@ class ObjectApi(Api):
         priority = self._priority
         if priority is None:
             raise RuntimeError("the API client is used outside of its context")
-        async with priority.turn(), super()._deadline(request):
+        async with priority, super()._deadline(request):
             yield
 
     async def _send(self, request: ApiRequest) -> aiohttp.ClientResponse:

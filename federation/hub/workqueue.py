@@ -10,6 +10,7 @@ import heapq
 import itertools
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import cache, partial
 from typing import Annotated, Protocol
 
 from msgspec import Meta
@@ -30,6 +31,8 @@ from reberth.values.refusal import describe_fault
 log = Log(__name__)
 
 _REQUEUED, _SUCCESS = "requeued", "success"
+_IN_A_ROW = 8
+"""Keys of a queue that are reconciled within one turn of the loop, before its workers give way each time."""
 
 
 _Entry = tuple[int, int, Key]
@@ -82,6 +85,8 @@ class WorkQueue:
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._serial = itertools.count()
         self._queued = asyncio.Semaphore(0)
+        self._count = partial(cache(metrics.RECONCILED.labels), name)
+        self._in_a_row = 0
 
     def __len__(self) -> int:
         """Count the keys that wait or are being reconciled, without those that are delayed."""
@@ -150,7 +155,18 @@ class WorkQueue:
                 self._busy.remove(key)
                 self._leave(key)
             self._go_on(key, wait)
-            await asyncio.sleep(0)  # a key that needs no call would be followed by all others at once
+            await self._give_way()
+
+    async def _give_way(self) -> None:
+        """Let others have the loop: keys that need no call would follow each other without end."""
+        if not self._in_a_row:
+            asyncio.get_running_loop().call_soon(self._begin_row)
+        self._in_a_row += 1
+        if self._in_a_row > _IN_A_ROW:
+            await asyncio.sleep(0)
+
+    def _begin_row(self) -> None:
+        self._in_a_row = 0
 
     def _go_on(self, key: Key, wait: float | None) -> None:
         if key in self._again:
@@ -167,7 +183,7 @@ class WorkQueue:
             raise
         except ObjectError as error:
             log.warning("object is invalid", controller=self._name, key=str(key), reason=str(error))
-            metrics.RECONCILED.labels(self._name, "invalid").inc()
+            self._count("invalid").inc()
             return None
         except ReberthError as error:
             return self._fail(key, error)
@@ -176,14 +192,14 @@ class WorkQueue:
             FAULTS.note(self._name, subject, f"{key.kind}: {describe_fault(error)}", error=error)
             return self._fail(key, error)
         self._failures.pop(key, None)
-        metrics.RECONCILED.labels(self._name, _SUCCESS if wait is None else _REQUEUED).inc()
+        self._count(_SUCCESS if wait is None else _REQUEUED).inc()
         return wait
 
     def _fail(self, key: Key, error: Exception) -> float:
         """Return the pause before the next try: it doubles, with jitter."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         is_conflict = isinstance(error, Conflict)
-        metrics.RECONCILED.labels(self._name, "conflict" if is_conflict else "failed").inc()
+        self._count("conflict" if is_conflict else "failed").inc()
         if isinstance(error, ReberthError) and not is_conflict:
             log.warning("reconcile failed, retrying", controller=self._name, key=str(key), reason=str(error))
         return jittered_backoff(

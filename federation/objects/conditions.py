@@ -23,13 +23,12 @@ def put_condition(has: tuple[Condition, ...] | None, wanted: Condition, *, now: 
     A message is cut: the API server refuses a status with a longer one than the definition allows, and with
     it everything else that the status says.
     """
-    wanted = replace(wanted, message=cut(wanted.message or ""))
-    old = find_condition(has, wanted.type)
-    if old and (old.status, old.reason, old.message) == (wanted.status, wanted.reason, wanted.message):
+    old, message = find_condition(has, wanted.type), cut(wanted.message or "")
+    if old and (old.status, old.reason, old.message) == (wanted.status, wanted.reason, message):
         return None
     is_same = old is not None and old.status == wanted.status
     since = old.last_transition_time if old and is_same else wanted.last_transition_time or write_time(now)
-    new = replace(wanted, last_transition_time=since)
+    new = replace(wanted, message=message, last_transition_time=since)
     others = [each for each in has or () if each.type != wanted.type]
     return [_write(each) for each in (*others, new)]
 

@@ -153,7 +153,7 @@ class ApplicationFailoverController:
         return self._wait_for(key, binding, found)
 
     def _judge(self, key: Key, binding: ResourceBinding | None) -> FailoverVerdict | None:
-        if binding is None:
+        if binding is None or read_application_failover(binding) is None:
             self._observe(key, None)
             return None
         verdict = judge_binding(

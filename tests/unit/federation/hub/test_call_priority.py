@@ -24,7 +24,7 @@ class Crowd:
 
     async def call(self, name: str, urgency: Urgency = Urgency.PLACING) -> None:
         URGENCY.set(urgency)
-        async with self._turns.turn():
+        async with self._turns:
             self.served.append((asyncio.get_running_loop().time(), name))
             await asyncio.sleep(self._lasting)
 
@@ -77,7 +77,7 @@ async def test_a_call_cancelled_at_its_turn_lets_the_next_one_proceed() -> None:
     made = turns(rate=1000, burst=1000, at_once=1)
     crowd = Crowd(made)
     async with asyncio.TaskGroup() as group:
-        async with made.turn():
+        async with made:
             tasks = [group.create_task(crowd.call(name)) for name in "ab"]
             await asyncio.sleep(1)
         tasks[0].cancel()

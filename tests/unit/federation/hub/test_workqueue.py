@@ -178,7 +178,8 @@ async def test_others_have_their_turn_between_keys_that_need_no_call() -> None:
             await asyncio.sleep(0)
             seen.append(len(done))
     assert done == sorted(done)
-    assert max(later - sooner for sooner, later in pairwise([0, *seen])) <= 4, "a key for each worker"
+    longest = max(later - sooner for sooner, later in pairwise([0, *seen]))
+    assert longest <= 8 + 4, "a row, and a key for each worker that gives way"
 
 
 async def test_a_lane_that_is_slow_leaves_workers_to_the_others() -> None:
