@@ -142,7 +142,7 @@ def test_result_that_is_too_large_exceeds_a_limit(name: str) -> None:
     found = run(LARGE_RESULTS[name])
     assert isinstance(found, ScriptFailure)
     assert found.is_spent
-    assert time.process_time() - began < 0.15
+    assert time.process_time() - began < 0.5
 
 
 def test_reading_a_result_takes_no_more_time_than_running() -> None:
