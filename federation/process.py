@@ -65,6 +65,7 @@ from reberth.values.errors import ReberthError, taken_apart
 from reberth.values.refusal import Refused
 
 DONE, LOST, BAD_INPUT = 0, 1, 2
+Listener = Callable[[Resource[Any], Any], None]
 Lease = AbstractAsyncContextManager[Leadership | Refused]
 REPORTER = "reberth.dev/federation"
 _VERSION = (1, 36)
@@ -82,6 +83,10 @@ _HUB: tuple[Resource[Any], ...] = (
     resources.INTERPRETERS,
     *resources.TEMPLATES,
 )
+_MOVED_BY_WISHES = (DetectorController, DependenciesController, WorksController)
+"""What they write follows from specs and metadata alone; most changes are reports."""
+_NEW_OBJECTS = 20_000
+"""After so many new ones garbage is collected: a burst makes objects that stay, and few that form cycles."""
 _LOOK_EVERY = 0.5
 # What the hub may lack: it is waited for until it has answered.
 _OPTIONAL: tuple[Resource[Any], ...] = (resources.INTERPRETERS, *resources.TEMPLATES)
@@ -96,8 +101,9 @@ class Federation:
     def __init__(self, access: Access, settings: FederationSettings) -> None:
         self._access = access
         self._settings = settings
-        self._listeners: list[Callable[[Resource[Any], Any], None]] = []
-        self._cache = NotifyingCache(self._notify, version=_VERSION)
+        self._listeners: list[Listener] = []
+        self._status_listeners: list[Listener] = []
+        self._cache = NotifyingCache(self._notify, on_status=self._notify_of_status, version=_VERSION)
         self._catalog = KindCatalog()
         self._role = "starting"
         self._mirror: Mirror | None = None
@@ -139,6 +145,7 @@ class Federation:
         await wait_for_caches(mirror)
         gc.collect()
         gc.freeze()  # what is listed stays: the garbage collector need not scan it again and again
+        gc.set_threshold(_NEW_OBJECTS)
         if self._karmada is not None:
             self._role = "checking"
             await self._karmada.wait()
@@ -168,14 +175,16 @@ class Federation:
         index = WorkIndex(hub)
         interpreters = InterpretersController(hub, index, self._settings.interpreters, self._tell)
         controllers = [interpreters, *self._make(hub, index)]
-        self._listeners = [index.on_change, *(each.on_change for each in controllers)]
+        moved = [each.on_change for each in controllers if not isinstance(each, _MOVED_BY_WISHES)]
+        self._listeners = [hub.on_change, index.on_change, *(each.on_change for each in controllers)]
+        self._status_listeners = [hub.on_change, *moved]
         for resource in sorted(_HUB, key=lambda each: each not in resources.ALL_BINDINGS):
             for record in sorted(self._cache.of(resource.kind).rows(), key=_place_of):
                 self._notify(resource.kind, record)
         try:
             yield controllers
         finally:
-            self._listeners = []
+            self._listeners, self._status_listeners = [], []
 
     def _make(self, hub: Hub, index: WorkIndex) -> list[Controller]:
         settings, switches = self._settings, self._settings.controllers
@@ -234,6 +243,11 @@ class Federation:
 
     def _notify(self, kind: Kind[Any, Any], record: Any) -> None:  # noqa: ANN401 - a record of the kind
         self._tell(_BY_KIND.get(kind) or self._catalog.of(kind), record)
+
+    def _notify_of_status(self, kind: Kind[Any, Any], record: Any) -> None:  # noqa: ANN401 - a record of the kind
+        resource = _BY_KIND.get(kind) or self._catalog.of(kind)
+        for listener in self._status_listeners:
+            listener(resource, record)
 
     def _find_deafness(self) -> str | None:
         return self._mirror.find_deafness() if self._mirror else None

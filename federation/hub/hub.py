@@ -54,6 +54,11 @@ class Hub:
             return found
         return cast("T", written)
 
+    def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+        """Let go of our own write once the cache has it: it keeps a whole answer in memory."""
+        meta = meta_of(record)
+        self.find(resource, meta.namespace, meta.name)
+
     def find_cluster(self, name: str) -> Cluster | None:
         return self.find(resources.CLUSTERS, "", name)
 

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 from federation.objects.retention import keep
-from reberth.cluster.cache import Cache, Listing
+from reberth.cluster.cache import MODIFIED, Cache, Listing
 from reberth.cluster.kinds import NODE, POD, Kept, Kind, Wire
 from reberth.cluster.pods.requests import Version
-from reberth.cluster.tables import Rows
+from reberth.cluster.tables import Rows, meta_of
+from reberth.records import Record
 
 OnChange = Callable[[Kind[Any, Any], Any], None]
 
@@ -34,16 +35,24 @@ class _NotifyingListing(Listing[Wire, Kept]):
 
 
 class NotifyingCache(Cache):
-    """Calls `on_change` with the kind and the object: its present state, or its last one if it is deleted."""
+    """Calls `on_change` with the kind and the object: its present state, or its last one if it is deleted.
 
-    def __init__(self, on_change: OnChange, *, version: Version) -> None:
+    `on_status` is called instead, if given, where an object says more than before and wants the same.
+    """
+
+    def __init__(self, on_change: OnChange, *, version: Version, on_status: OnChange | None = None) -> None:
         super().__init__(version=version)
         self._on_change = on_change
+        self._on_status = on_status or on_change
 
     def apply(self, kind: Kind[Wire, Any], event: str, subject: Wire) -> bool:
+        if kind in (POD, NODE):
+            return super().apply(kind, event, subject)
+        before = self.of(kind).by_uid(meta_of(subject).uid)
         changed = super().apply(kind, event, subject)
-        if changed and kind not in (POD, NODE):
-            self._on_change(kind, subject)
+        if changed:
+            is_wish = event != MODIFIED or not _wants_the_same(before, subject)
+            (self._on_change if is_wish else self._on_status)(kind, subject)
         return changed
 
     def relist(self, kind: Kind[Wire, Kept]) -> Listing[Wire, Kept]:
@@ -54,3 +63,19 @@ class NotifyingCache(Cache):
         """Keep objects whole, with all annotations: they are propagated, and say what belongs together."""
         del kind
         return keep
+
+
+def _wants_the_same(before: Record | None, after: Record) -> bool:
+    """Tell whether spec and metadata are as before: the API server counts the generations of a spec."""
+    return before is not None and bool(meta_of(after).generation) and _read_wish(before) == _read_wish(after)
+
+
+def _read_wish(record: Record) -> tuple[object, ...]:
+    meta = meta_of(record)
+    return (
+        meta.generation,
+        meta.deletion_timestamp,
+        meta.labels,
+        meta.annotations,
+        meta.owner_references,
+    )

@@ -8,6 +8,8 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from federation.api import ResourceBinding
+from federation.controllers.propagation.works import WorksController
 from federation.hub.hub import Hub
 from federation.hub.object_api import ObjectApi
 from federation.hub.work_index import WorkIndex
@@ -20,7 +22,7 @@ from reberth.client.api import Api
 from reberth.client.events import EventRecorder
 from reberth.client.mirror import mirroring
 from reberth.client.watcher import WatchSettings
-from reberth.cluster.cache import BOOKMARK
+from reberth.cluster.cache import ADDED, BOOKMARK, MODIFIED
 from reberth.cluster.kinds import Resource
 from reberth.protocol.response import WatchEvent
 from reberth.values.errors import ApiError, Forbidden, NotFound, Unauthorized
@@ -84,6 +86,31 @@ async def test_controllers_are_told_of_bindings_first_and_by_name(monkeypatch: p
     async with federation._controllers(hub):
         names = [*(f"ResourceBinding {name}" for name in "abc"), "Cluster m1"]
         assert recorder.told == names
+
+
+class _Planner(_Recorder, WorksController):
+    """A controller whose writes do not follow from what is reported."""
+
+
+async def test_a_mere_report_is_told_only_to_whom_it_concerns(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder, planner, federation = _Recorder(), _Planner(), Federation(Access(None), FederationSettings())
+    cache = federation._cache
+    monkeypatch.setattr(federation, "_make", lambda _hub, _index: [recorder, planner])
+    hub = Hub(cast("ObjectApi", None), cache, cast("EventRecorder", None), lambda: 0.0)
+    async with federation._controllers(hub):
+        cache.apply(resources.BINDINGS.kind, ADDED, _binding(1, generation=1))
+        cache.apply(resources.BINDINGS.kind, MODIFIED, _binding(2, generation=1))
+        assert (len(recorder.told), len(planner.told)) == (2, 1)
+        cache.apply(resources.BINDINGS.kind, MODIFIED, _binding(3, generation=2))
+        assert (len(recorder.told), len(planner.told)) == (3, 2)
+
+
+def _binding(version: int, *, generation: int) -> ResourceBinding:
+    one = claimed_binding()
+    meta = msgspec.structs.replace(
+        one.metadata, uid="u", resource_version=str(version), generation=generation
+    )
+    return msgspec.structs.replace(one, metadata=meta)
 
 
 class _Answers:

@@ -1,3 +1,4 @@
+import sys
 from typing import Any, cast
 
 import msgspec
@@ -69,3 +70,16 @@ async def test_after_some_time_the_mirror_is_believed() -> None:
     await patch(hub)
     now[0] += 61
     assert found(hub) == 10
+
+
+async def test_a_written_object_is_let_go_as_soon_as_the_cache_has_it() -> None:
+    """It keeps the whole answer in memory, and nobody may ask for it again."""
+    hub, cache, _ = make()
+    cache.apply(BINDINGS.kind, "ADDED", versioned(10))
+    await patch(hub)
+    written = hub.find(BINDINGS, "default", "web-deployment")
+    holders = sys.getrefcount(written)
+    newer = versioned(20)
+    cache.apply(BINDINGS.kind, "MODIFIED", newer)
+    hub.on_change(BINDINGS, newer)
+    assert sys.getrefcount(written) == holders - 1

@@ -3,7 +3,7 @@ from typing import Any, cast
 from federation.hub.hub import Hub
 from federation.hub.object_api import ObjectApi
 from federation.hub.work_index import WorkIndex
-from federation.objects.cache import NotifyingCache
+from federation.objects.cache import NotifyingCache, OnChange
 from federation.objects.names import Key, binding_of
 from federation.objects.resources import TEMPLATES, WORKS
 from federation.objects.template import ResourceTemplate
@@ -38,6 +38,32 @@ def test_each_change_is_notified_once() -> None:
     made.apply(KIND, MODIFIED, one("a", 2))
     made.apply(KIND, DELETED, one("a", 3))
     assert heard == [("a", "1"), ("a", "2"), ("a", "3")]
+
+
+def test_what_wants_the_same_as_before_has_only_a_new_status() -> None:
+    wishes: list[str] = []
+    reports: list[str] = []
+
+    def note(into: list[str]) -> OnChange:
+        return lambda _, record: into.append(record.metadata.resource_version)
+
+    made = NotifyingCache(note(wishes), on_status=note(reports), version=(1, 36))
+    made.apply(KIND, ADDED, one("a", 1, generation=1))
+    made.apply(KIND, MODIFIED, one("a", 2, generation=1))
+    made.apply(KIND, MODIFIED, one("a", 3, generation=2))
+    changes: list[Any] = [{"labels": {"k": "v"}}, {"annotations": {"k": "v"}}, {"deletion_timestamp": "now"}]
+    for version, change in enumerate(changes, start=4):
+        made.apply(KIND, MODIFIED, one("a", version, generation=2, **change))
+    made.apply(KIND, DELETED, one("a", 7, generation=2, **changes[-1]))
+    assert (wishes, reports) == (["1", "3", "4", "5", "6", "7"], ["2"])
+
+
+def test_a_kind_without_generations_may_have_changed_in_all() -> None:
+    wishes: list[object] = []
+    made = NotifyingCache(lambda *told: wishes.append(told), on_status=lambda *_: None, version=(1, 36))
+    made.apply(KIND, ADDED, one("a", 1))
+    made.apply(KIND, MODIFIED, one("a", 2))
+    assert len(wishes) == 2
 
 
 def test_a_new_list_notifies_only_about_differences() -> None:
