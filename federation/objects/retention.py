@@ -6,17 +6,20 @@ included, which are most of it. And thousands of objects have the same few label
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Raw
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
-from federation.api import ResourceBinding
+from federation.api import AggregatedStatus, ManifestStatus, ResourceBinding
 from federation.objects.resources import HeldWork
 from reberth.cluster.tables import meta_of
 from reberth.records import Labels, ObjectMeta, Record
 
 Copy = Callable[[Any], Any]
+T = TypeVar("T")
+Texts = TypeVar("Texts", bound=Record)
+Told = TypeVar("Told", AggregatedStatus, ManifestStatus)
 
 
 def keep(record: Any) -> Any:  # noqa: ANN401 - any record in, the same one out
@@ -42,23 +45,51 @@ def _share_all(labels: Labels | None) -> Labels | None:
 
 def _copy_work(work: HeldWork) -> HeldWork:
     workload, statuses = work.spec.workload, work.status.manifest_statuses
-    manifests = None if workload.manifests is None else tuple(map(_copy, workload.manifests))
+    manifests = _map(_copy, workload.manifests)
     return replace(
         work,
         spec=replace(work.spec, workload=replace(workload, manifests=manifests)),
-        status=replace(work.status, manifest_statuses=_copy_statuses(statuses)),
+        status=replace(
+            work.status,
+            conditions=_map(_share_texts, work.status.conditions),
+            manifest_statuses=_map(_copy_manifest_status, statuses),
+        ),
     )
 
 
 def _copy_binding(binding: ResourceBinding) -> ResourceBinding:
-    said = binding.status.aggregated_status
-    return replace(binding, status=replace(binding.status, aggregated_status=_copy_statuses(said)))
+    said = binding.status
+    return replace(
+        binding,
+        spec=replace(
+            binding.spec,
+            resource=_share_texts(binding.spec.resource),
+            clusters=_map(_share_texts, binding.spec.clusters),
+        ),
+        status=replace(
+            said,
+            conditions=_map(_share_texts, said.conditions),
+            aggregated_status=_map(_copy_status, said.aggregated_status),
+        ),
+    )
 
 
-def _copy_statuses(statuses: Any) -> Any:  # noqa: ANN401 - records of one kind or another with a status
-    if statuses is None:
-        return None
-    return tuple(replace(each, status=_copy(each.status)) for each in statuses)
+def _copy_manifest_status(status: ManifestStatus) -> ManifestStatus:
+    return _copy_status(replace(status, identifier=_share_texts(status.identifier)))
+
+
+def _copy_status(status: Told) -> Told:
+    return _share_texts(replace(status, status=_copy(status.status)))
+
+
+def _share_texts(record: Texts) -> Texts:
+    """Share the texts of a small record: most are the same in all objects of their kind."""
+    values = (sys.intern(each) if type(each) is str else each for each in astuple(record))
+    return type(record)(*values)
+
+
+def _map(change: Callable[[T], T], values: tuple[T, ...] | None) -> tuple[T, ...] | None:
+    return None if values is None else tuple(map(change, values))
 
 
 def _copy(raw: Raw) -> Raw:

@@ -1,6 +1,7 @@
 """Syncing a Work to its member: conflicts, changes since the last write, and the reported status."""
 
 import hashlib
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -102,17 +103,14 @@ def _names_an_object(metadata: Object) -> bool:
 
 
 def uid_of_template(manifest: Object) -> str:
-    return str(manifest["metadata"]["annotations"].get(TEMPLATE_UID, ""))
+    return sys.intern(str(manifest["metadata"]["annotations"].get(TEMPLATE_UID, "")))
 
 
 def key_of_manifest(manifest: Object) -> Key:
+    """Its texts are shared: the key is kept, and each reading of the manifest makes them anew."""
     meta = manifest["metadata"]
-    return Key(
-        str(manifest.get("apiVersion", "")),
-        str(manifest.get("kind", "")),
-        meta.get("namespace", ""),
-        meta["name"],
-    )
+    version, kind = str(manifest.get("apiVersion", "")), str(manifest.get("kind", ""))
+    return Key(*map(sys.intern, (version, kind, meta.get("namespace", ""), meta["name"])))
 
 
 def work_of(found: ObjectMeta) -> tuple[str, str] | None:

@@ -14,7 +14,7 @@ from reberth.records import ObjectMeta, PartialObject, Record
 
 NOTES = {"managedFields": ["somebody wrote this"] * 1000}
 IDENTIFIER = {"ordinal": 0, "kind": "Deployment", "name": "web"}
-WORK = {
+WORK: dict[str, Any] = {
     "metadata": {"name": "web", "namespace": "karmada-es-m1", "labels": {"a": "b"}, **NOTES},
     "spec": {"workload": {"manifests": [{"kind": "Deployment"}]}},
     "status": {
@@ -69,3 +69,21 @@ def test_names_that_many_have_are_there_once() -> None:
     assert name is other_name
     assert value is other_value
     assert keep(PartialObject(ObjectMeta("a"))) == PartialObject(ObjectMeta("a"))
+
+
+def test_what_many_copies_are_said_to_be_is_there_once() -> None:
+    applied = {"type": "Applied", "status": "True", "message": "Manifest has been successfully applied"}
+
+    def read() -> HeldWork:
+        wire = {**WORK, "status": {**WORK["status"], "conditions": [applied]}}
+        kept: HeldWork = keep(msgspec.json.decode(msgspec.json.encode(wire), type=HeldWork))
+        return kept
+
+    one, other = read().status, read().status
+    assert one == other
+    for text in ("type", "status", "message"):
+        first, second = ((each.conditions or ())[0] for each in (one, other))
+        assert getattr(first, text) is getattr(second, text)
+    told, again = ((each.manifest_statuses or ())[0] for each in (one, other))
+    assert told.health is again.health
+    assert told.identifier.kind is again.identifier.kind
