@@ -140,17 +140,22 @@ def draft_move(
 
 
 def await_ready(
-    move: OpenMove, history: EvictionHistory, *, least: float, progress_deadline: float = 0.0
+    move: OpenMove,
+    history: EvictionHistory,
+    *,
+    least: float,
+    progress_deadline: float = 0.0,
+    stays: float = 0.0,
 ) -> OpenMove:
-    """Give the replacement the time that it needs to be Ready: slow is not failed.
+    """Give the replacement the time that it needs to be Ready, and to stay so: slow is not failed.
 
     That is the longest of `least`, the Deployment's progress deadline, and twice the longest time that a
-    replacement of this workload has needed. The destinations draw no longer for it: a replacement that is
-    bound needs no draw, and another pod must not get its place.
+    replacement of this workload has needed; and then for as long as it has to stay Ready. The destinations
+    draw no longer for it: a replacement that is bound needs no draw, and another pod must not get its place.
     """
     times = [past.time_to_ready for past in history.status.past or () if past.time_to_ready is not None]
     asked_for = min(max(progress_deadline, 2.0 * max(times, default=0)), LONGEST_READY_TIME)
-    longer = max(least, asked_for) - LANDING_TIME
+    longer = max(least, asked_for, LANDING_TIME) + stays - LANDING_TIME
     if longer <= 0:
         return move
     return msgspec.structs.replace(move, awaited_until=write_time(instant(move.expires_at) + longer))

@@ -9,17 +9,30 @@ from typing import Any, Protocol
 from reberth.client.api import Api
 from reberth.client.events import EventRecorder
 from reberth.cluster.cache import Cache
-from reberth.cluster.kinds import BUDGET, NODE, POD, PODS, Resource
+from reberth.cluster.kinds import (
+    BUDGET,
+    NODE,
+    POD,
+    PODS,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
+    Kind,
+    Resource,
+)
 from reberth.cluster.pods.identity import Signature
 from reberth.cluster.snapshot import Snapshot
+from reberth.memory.history import LONGEST_READY_TIME
 from reberth.memory.notes import Note
 from reberth.memory.rates import DisruptionLimits, resolve_limits
 from reberth.records import (
     EvictionHistory,
     Node,
     OpenMove,
+    Owner,
     Pod,
     RememberedRefusal,
+    ReplicationController,
     WorkloadIdentity,
 )
 from reberth.runtime.worker_thread import Offload, run_inline
@@ -35,6 +48,8 @@ from rescheduler.observe.rule_context import compile_budget
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.settings import ReschedulerSettings
 from rescheduler.telemetry.events import MoveReporter
+
+_KINDS_WITH_REPLICAS: tuple[Kind[Any, Any], ...] = (REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER)
 
 
 class Changes(Protocol):
@@ -210,6 +225,16 @@ class ExecutionContext(ClusterResources):
         """Give the time that a Deployment gives its pods to be Ready; 0 for other workloads."""
         found = self.mirror.cache.find_deployment(signature.namespace, signature.root)
         return float((found.spec.progress_deadline_seconds if found else None) or 0)
+
+    def find_controller(self, uid: str) -> Owner | ReplicationController | None:
+        """Give the controller of pods if it is of a kind that is cached with its replicas."""
+        tables = map(self.mirror.cache.of, _KINDS_WITH_REPLICAS)
+        return next(filter(None, (table.by_uid(uid) for table in tables)), None)
+
+    def find_min_ready(self, uid: str) -> float:
+        """Give for how long a controller wants its pods to be Ready before they count; an hour at most."""
+        found = self.find_controller(uid)
+        return min(float((found.spec.min_ready_seconds if found else None) or 0), LONGEST_READY_TIME)
 
 
 def make_execution_context(

@@ -85,8 +85,7 @@ class Executor:
             entry=entry,
             most=self._context.count_most_moves(order.signature),
             settled=self.moves.settled,
-            least=self._context.settings().replacement_timeout,
-            progress_deadline=self._context.find_progress_deadline(order.signature),
+            give_time=self._give_time(order),
         )
         history = await self._context.store.start_history(order.signature, start)
         if isinstance(history, Refused):
@@ -149,6 +148,14 @@ class Executor:
         if landing and landing.cause != UNDRAWN:
             ending = replace(ending, as_forecast=landing.as_forecast)
         return replace(await self._close(handle, state, ending, None), landing=landing)
+
+    def _give_time(self, order: MoveOrder) -> Callable[[OpenMove, EvictionHistory], OpenMove]:
+        return partial(
+            await_ready,
+            least=self._context.settings().replacement_timeout,
+            progress_deadline=self._context.find_progress_deadline(order.signature),
+            stays=self._context.find_min_ready(order.signature.controller.uid),
+        )
 
     def _draft(self, order: MoveOrder) -> OpenMove:
         now, pods = self._context.clock(), self._context.mirror.cache.of(POD)
@@ -380,8 +387,7 @@ def _open_one(
     entry: OpenMove,
     most: int | None,
     settled: Collection[str],
-    least: float,
-    progress_deadline: float,
+    give_time: Callable[[OpenMove, EvictionHistory], OpenMove],
 ) -> EvictionHistory | Refused:
     """Add the move to the history if fewer than `most` moves of the workload are open.
 
@@ -393,8 +399,7 @@ def _open_one(
     left = any(one.phase == Phase.NOTED and one.id not in settled for one in others)
     if left or (most is not None and len(others) >= max(most, 1)):
         return MOVE_UNDER_WAY
-    awaited = await_ready(entry, history, least=least, progress_deadline=progress_deadline)
-    return open_move(history, awaited)
+    return open_move(history, give_time(entry, history))
 
 
 def _loop_time() -> float:

@@ -1,28 +1,51 @@
-"""How long a replacement has been Ready without a break.
+"""How long replacements have been Ready without a break.
 
 A container that ends again and again is Ready for a second or two each time, so that a pod is Ready now tells
 nothing. A kubelet writes the time of the condition by its node's clock, so the time is taken by who looks.
 """
 
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
 from reberth.cluster.rows import PodRow
 
 
+class ReadySpell(NamedTuple):
+    """A time for which a pod is Ready without a break, by the clock of the one who looks."""
+
+    marks: tuple[object, ...]
+    since: float
+    """The look that was the first to see it."""
+    after: float
+    """The look before, which did not see it yet; -inf if there was none."""
+
+
 class ReadyTimer:
-    """Since when one pod is Ready, by the clock of the one who looks."""
+    """Since when each of the pods of a controller is Ready.
+
+    All of them: which one replaces the moved pod may change while others land, and change back.
+    """
 
     def __init__(self) -> None:
-        self._spell: tuple[object, ...] | None = None
-        self._since = 0.0
+        self._spells: dict[str, ReadySpell] = {}
+        self._looked = -math.inf
 
-    def observe(self, pod: PodRow | None, now: float) -> float:
-        """Return for how long the pod has been seen Ready, in seconds.
+    def look(self, pods: Iterable[PodRow], now: float) -> None:
+        """Take note of who is Ready.
 
-        A break between two looks shows in the time of its condition, or in its restarts.
+        A break between two looks shows in the time of a pod's condition, or in its restarts.
         """
-        spell = (pod.uid, pod.ready_changed, _count_restarts(pod)) if pod and pod.is_ready else None
-        if spell is None or spell != self._spell:
-            self._spell, self._since = spell, now
-        return now - self._since
+        self._spells = {pod.uid: self._continue(pod, now) for pod in pods if pod.is_ready}
+        self._looked = now
+
+    def find(self, pod: PodRow | None) -> ReadySpell | None:
+        """Give the spell of a pod that was Ready at the last look."""
+        return self._spells.get(pod.uid) if pod else None
+
+    def _continue(self, pod: PodRow, now: float) -> ReadySpell:
+        known, marks = self._spells.get(pod.uid), (pod.ready_changed, _count_restarts(pod))
+        return known if known and known.marks == marks else ReadySpell(marks, now, self._looked)
 
 
 def has_lasted(pod: PodRow | None, *, ready_for: float, least: float, is_over: bool) -> bool:

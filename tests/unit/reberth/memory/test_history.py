@@ -365,6 +365,7 @@ def test_a_replacement_has_the_longest_of_the_times_to_become_ready(
         name = f"m-{number}"
         history = after_move(history, name, Outcome.SAME, closed=NOW - HOUR, time_to_ready=seconds)
     asked = move(life=330.0)
-    awaited = await_ready(asked, history, least=least, progress_deadline=progress_deadline)
-    assert end_readiness(awaited) == NOW + 30 + given
-    assert awaited.expires_at == asked.expires_at  # it draws no longer for that
+    for stays in (0.0, 900.0):
+        awaited = await_ready(asked, history, least=least, progress_deadline=progress_deadline, stays=stays)
+        assert end_readiness(awaited) == NOW + 30 + given + stays
+        assert awaited.expires_at == asked.expires_at  # it draws no longer for that

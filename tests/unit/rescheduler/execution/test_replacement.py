@@ -13,13 +13,15 @@ from reberth.records import EvictionHistory, OpenMove, Outcome, Owner, OwnerSpec
 from reberth.values.duration import PositiveDuration
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
+from rescheduler.execution.context import ExecutionContext
 from rescheduler.execution.executor import Executor
 from rescheduler.execution.orders import compose_order
 from rescheduler.model.plan import LandingScores
+from rescheduler.moves.lifecycle import MoveState
 from rescheduler.moves.order import MoveOrder
 from rescheduler.settings import ReschedulerSettings
 from tests.support.memory.objects import NOW, web_pod
-from tests.support.rescheduler.crash_simulator import FakeApi, World, make_context
+from tests.support.rescheduler.crash_simulator import FakeApi, World, make_context, resume
 
 pytestmark = [pytest.mark.looptime, pytest.mark.asyncio]
 
@@ -92,6 +94,30 @@ class CrashingWorld(SlowWorld):
         self.put(PODS, web_pod(name, node="n2", age=self._date_birth(name), status=status))
 
 
+class RestartedWorld(CrashingWorld):
+    """The replacement's container has ended once, before the pod was Ready for the first time."""
+
+    def __init__(self, *, min_ready_seconds: int | None = None) -> None:
+        super().__init__(runs_for=24 * 60 * MINUTE, min_ready_seconds=min_ready_seconds)
+        self._starts = 1
+
+
+class AlternatingWorld(SlowWorld):
+    """Of two new pods the second is Ready after 5 s; then the first one lands, and is gone a moment later."""
+
+    def __init__(self) -> None:
+        super().__init__(ready_after=5.0, lands_after=6.0)
+
+    def evict(self, move: str, pod: Pod) -> None:
+        super().evict(move, pod)
+        loop = asyncio.get_running_loop()
+        loop.call_later(1.0, self._put, "web-3", "n2")
+        loop.call_later(7.0, self.objects.pop, ("pods", "shop", "web-2"))
+
+    def _make_ready(self, _name: str) -> None:
+        super()._make_ready("web-3")
+
+
 class SetBackWorld(SlowWorld):
     """The API server's clock is set back by a minute while the replacement is awaited."""
 
@@ -122,6 +148,12 @@ async def move_slowly(
     world: World, *, deadline: int | None = 600, timeout: float = 5 * MINUTE
 ) -> tuple[PastMove, EvictionHistory]:
     """Move the pod, whose Deployment has this progress deadline."""
+    context = make_slow_context(world, deadline=deadline, timeout=timeout)
+    await Executor(context).move(await order_move(context))
+    return read_end(world)
+
+
+def make_slow_context(world: World, *, deadline: int | None, timeout: float) -> ExecutionContext:
     settings = ReschedulerSettings(extender="none", replacement_timeout=PositiveDuration(timeout))
     context = dataclasses.replace(
         make_context(world, FakeApi(world)), forecast=BetterThere(), settings=lambda: settings
@@ -136,9 +168,16 @@ async def move_slowly(
     context.mirror.cache.replace(
         DEPLOYMENT, [Owner(meta, OwnerSpec(progress_deadline_seconds=deadline))], "1"
     )
+    return context
+
+
+async def order_move(context: ExecutionContext) -> MoveOrder:
     order = await compose_order(context, "shop", "web-1", to=("n2",), reason="why not")
     assert isinstance(order, MoveOrder)
-    await Executor(context).move(order)
+    return order
+
+
+def read_end(world: World) -> tuple[PastMove, EvictionHistory]:
     history = world.history()
     assert history is not None
     (past,) = history.status.past or ()
@@ -209,3 +248,50 @@ async def test_a_crash_loop_that_is_ready_for_moments_is_no_good_replacement(
     assert past.outcome == outcome
     if outcome is Outcome.BETTER:
         assert past.time_to_ready == pytest.approx(5, abs=1)
+
+
+async def test_a_leader_that_comes_after_the_deadline_looks_for_as_long_as_any() -> None:
+    world = RestartedWorld()
+    context = make_slow_context(world, deadline=600, timeout=5 * MINUTE)
+    moving = asyncio.create_task(Executor(context).move(await order_move(context)))
+    await asyncio.sleep(2)
+    moving.cancel()
+    await asyncio.sleep(20 * MINUTE)
+    began = world.now()
+    executor = Executor(next_one := make_slow_context(world, deadline=600, timeout=5 * MINUTE))
+    (left,) = await resume(next_one, executor)
+    assert isinstance(left.settled, MoveState)
+    await executor.finish(left.handle, left.settled)
+    past, _ = read_end(world)
+    assert past.outcome == Outcome.BETTER
+    assert world.now() == pytest.approx(began + 3, abs=1)
+
+
+async def test_a_replacement_that_is_ready_for_moments_is_not_awaited_after_its_time() -> None:
+    world = CrashingWorld(runs_for=1.5)
+    await move_slowly(world)
+    assert world.now() == pytest.approx(NOW + 10 * MINUTE, abs=2.5)
+
+
+@pytest.mark.parametrize("asked_for", [290, 900])
+async def test_a_controller_may_want_longer_readiness_than_there_is_time_to_become_ready(
+    asked_for: int,
+) -> None:
+    world = RestartedWorld(min_ready_seconds=asked_for)
+    past, _ = await move_slowly(world, deadline=None)
+    assert (past.outcome, past.time_to_ready) == (Outcome.BETTER, 5)
+    assert world.now() == pytest.approx(NOW + 5 + asked_for, abs=1)
+
+
+async def test_a_controller_may_want_an_hour_of_readiness_at_most() -> None:
+    context = make_slow_context(RestartedWorld(min_ready_seconds=2147483647), deadline=None, timeout=MINUTE)
+    assert context.find_min_ready("uid-rs") == 60 * MINUTE
+    assert context.find_min_ready("another") == 0
+
+
+async def test_another_pod_that_seems_to_be_the_replacement_for_a_moment_costs_no_time() -> None:
+    """As happens where several replacements of a workload land at the same time."""
+    world = AlternatingWorld()
+    past, _ = await move_slowly(world)
+    assert (past.outcome, past.time_to_ready) == (Outcome.BETTER, 5)
+    assert world.now() == pytest.approx(NOW + 8, abs=0.5)
