@@ -5,7 +5,7 @@ assigns the replacement, and only then the grace period starts. So a workload fo
 cluster stays where it is.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -33,6 +33,8 @@ _LOST_TEXT = (
 )
 
 Tasks = tuple[GracefulEvictionTask, ...]
+Lasts = Callable[[bool], bool]
+"""Given whether all new copies are healthy now: tells whether they have been for long enough."""
 
 
 class Patience(NamedTuple):
@@ -93,14 +95,14 @@ def review_tasks(
     calm: Collection[str],
     patience: Patience,
     now: float,
-    has_lasted: bool = True,
+    lasts: Lasts = bool,
 ) -> Assessment:
     """Sort the tasks: which old copies may go, and which tasks have lost their cause.
 
     `ready` are the members whose reports count, `calm` those without a cause to evict the workload.
     """
     targets = binding.spec.clusters or ()
-    is_replaced = has_lasted and _is_replaced(binding, ready)
+    is_replaced = lasts(_is_replaced(binding, ready))
     kept, ended, withdrawn = [], [], []
     for task in _tasks(binding):
         grace = _grace(task, patience, ready, binding)

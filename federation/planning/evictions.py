@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from federation.api import AggregatedStatus, Cluster, GracefulEvictionTask, ResourceBinding
 from federation.failover.eviction_causes import EvictionCause, EvictionCauses
-from federation.failover.eviction_tasks import Assessment, Patience, make_task, review_tasks
+from federation.failover.eviction_tasks import Assessment, Lasts, Patience, make_task, review_tasks
 from federation.membership.cluster_status import is_member_ready
 from federation.objects.resources import HeldWork
 from federation.propagation.aggregation import read_copies
@@ -48,11 +48,11 @@ def assess_evictions(
     *,
     patience: Patience,
     now: float,
-    has_lasted: bool = True,
+    lasts: Lasts = bool,
 ) -> Assessment:
     """Sort the tasks of a binding; `clusters` are those that it is in and those that it leaves.
 
-    Copies that are healthy replace nothing until that `has_lasted`.
+    Copies that are healthy replace nothing until that `lasts`.
     """
     clusters = list(clusters)
     newest = replace(binding.status, aggregated_status=_read_newest(binding, works))
@@ -62,7 +62,7 @@ def assess_evictions(
         calm={each.metadata.name for each in clusters if causes.find(binding, each) is None},
         patience=patience,
         now=now,
-        has_lasted=has_lasted,
+        lasts=lasts,
     )
 
 

@@ -7,7 +7,6 @@ holds a new copy back. Asks planning/evictions.
 
 import math
 from collections import Counter
-from functools import partial
 from typing import Any
 
 from federation.api import WORK_API_VERSION, Cluster, ResourceBinding
@@ -112,21 +111,24 @@ class GracefulController:
 
     def _assess(self, key: Key, binding: ResourceBinding, *, now: float) -> tuple[Assessment, float]:
         """Sort the tasks; also return for how long new copies that are healthy have to stay so."""
+        lacking = math.inf
+
+        def lasts(holds: bool) -> bool:  # noqa: FBT001 - as `Lasts` is called
+            nonlocal lacking
+            lacking = self._steadiness.observe(key, holds=holds, least=self._settings.min_ready, now=now)
+            return lacking == 0
+
         named = (self._hub.find_cluster(name) for name in list_concerned(binding))
-        assess = partial(
-            assess_evictions,
+        found = assess_evictions(
             binding,
             self._index.of(key),
-            [each for each in named if each is not None],
+            filter(None, named),
             self._causes,
             patience=self._settings.patience,
             now=now,
+            lasts=lasts,
         )
-        found, least = assess(), self._settings.min_ready
-        lacking = self._steadiness.observe(key, holds=found.is_replaced, least=least, now=now)
-        if 0 < lacking < math.inf:
-            return assess(has_lasted=False), lacking
-        return found, math.inf
+        return found, lacking or math.inf
 
     def _tell_ended(self, key: Key, binding: ResourceBinding, found: Assessment) -> None:
         """Do it as soon as the tasks are gone: another attempt, after a conflict, does not find them."""

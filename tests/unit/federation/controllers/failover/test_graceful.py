@@ -1,6 +1,8 @@
 """Evictions in progress against a fake hub that records its writes."""
 
 import asyncio
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -14,6 +16,7 @@ from federation.failover.eviction_tasks import PRODUCER
 from federation.hub.work_index import WorkIndex
 from federation.objects import resources
 from federation.objects.conditions import find_condition
+from federation.planning import evictions
 from reberth.records import Condition
 from reberth.values import errors
 from reberth.values.duration import Duration
@@ -102,6 +105,26 @@ async def test_an_old_copy_goes_when_its_replacement_is_ready() -> None:
     assert hub.leaves == []
     assert (under_way(cause), ended("replaced", cause)) == (0, before + 1)
     assert hub.events == [("EvictWorkloadFromClusterSucceed", "Evict from cluster m1 succeed.")] * 2
+
+
+async def test_tasks_are_sorted_once_each_time_that_an_eviction_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = Counter[str]()
+
+    def count(name: str, counted: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *given, **named: (calls.update([name]), counted(*given, **named))[1]
+
+    monkeypatch.setattr(evictions, "review_tasks", count("sorted", evictions.review_tasks))
+    monkeypatch.setattr(GracefulController, "_assess", count("looked", GracefulController._assess))
+    hub = EvictionHub()
+    hub.put(resources.BINDINGS, leaving())
+    running = asyncio.create_task(hub.run(20))
+    await asyncio.sleep(5)
+    hub.report(m1=3, m2=3)
+    await running
+    assert hub.leaves == []
+    assert calls["sorted"] == calls["looked"] > 2
 
 
 async def test_an_old_copy_stays_beside_a_replacement_that_is_available_for_moments() -> None:
