@@ -14,7 +14,7 @@ from pathlib import Path
 
 from localcluster.errors import LocalClusterError
 
-_MARK = "reberth"
+MARK = "reberth"
 _SECONDS_TO_EMPTY = 10.0
 _SECONDS_BETWEEN_TRIES = 0.02
 _CPUSET = ("cpuset.cpus", "cpuset.mems")
@@ -53,7 +53,7 @@ def name(cluster: Path, node: str) -> str:
 
 
 def _prefix(cluster: Path) -> str:
-    return f"{_MARK}-{hashlib.sha256(os.fsencode(cluster)).hexdigest()[:12]}-"
+    return f"{MARK}-{hashlib.sha256(os.fsencode(cluster)).hexdigest()[:12]}-"
 
 
 def create(group: str) -> None:
@@ -125,7 +125,7 @@ def _is_removed(folder: Path) -> bool:
 
 def remove_deserted() -> None:
     """Remove the cgroups of nodes that ended together with the process that would have removed them."""
-    for group in find(f"{_MARK}-*-*"):
+    for group in find(f"{MARK}-*-*"):
         if not list_processes(group):
             remove(group)
 
