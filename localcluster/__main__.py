@@ -15,6 +15,7 @@ from localcluster.host import processes
 from localcluster.load_balancer import LoadBalancer
 from localcluster.realnodes import programs, real_node, real_nodes
 from localcluster.recorder import recording
+from localcluster.virtualnodes import virtual_nodes
 
 _DEFAULT_NAME = "reberth"
 _LAST_PORT = 65535
@@ -48,6 +49,13 @@ def _parser() -> argparse.ArgumentParser:
         help="start N nodes with a real kubelet beside them (Linux, root)",
     )
     up.add_argument(
+        "--virtual-nodes",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="start N such nodes in virtual machines, with cgroup v2 and PSI (Linux, root, x86_64)",
+    )
+    up.add_argument(
         "--zones", type=_some, default=3, metavar="N", help="spread them over N zones (default 3)"
     )
     up.add_argument("--cpu", default="8", help="cpu of each node (default 8)")
@@ -78,9 +86,9 @@ def _parser() -> argparse.ArgumentParser:
     status.add_argument("-o", dest="output", choices=("table", "json"), default="table")
     _command(commands, "env", _env, "print the shell command that sets KUBECONFIG")
     _command(commands, "kubeconfig", _kubeconfig, "print the administrator's kubeconfig")
-    node = _command(commands, "node", _node, "do to a real node what happens to nodes")
+    node = _command(commands, "node", _node, "do to a real or virtual node what happens to nodes")
     node.add_argument("action", choices=real_node.ACTIONS)
-    node.add_argument("node", metavar="NODE", help="such as real-1")
+    node.add_argument("node", metavar="NODE", help="such as real-1 or virtual-1")
     record = _command(
         commands, "record", _record, "record every change of pods, nodes and Events until stopped"
     )
@@ -112,6 +120,7 @@ async def _up(arguments: argparse.Namespace) -> None:
         _say(f"{arguments.name}: is already running and is left unchanged")
         return await _env(arguments)
     real_nodes.refuse(arguments.real_nodes)
+    virtual_nodes.refuse(arguments.virtual_nodes, beside=arguments.real_nodes)
     await _build(arguments)
     started = time.monotonic()
     await state_dir.remove(arguments.name)  # leftovers of a failed start
@@ -121,6 +130,7 @@ async def _up(arguments: argparse.Namespace) -> None:
         without=arguments.without,
         scheduler_configuration=arguments.scheduler_config,
         real=arguments.real_nodes,
+        virtual=arguments.virtual_nodes,
     )
     try:
         await made.up()
@@ -150,8 +160,11 @@ def _is_up(name: str) -> bool:
 async def _build(arguments: argparse.Namespace) -> None:
     kubernetes = products.kubernetes(getattr(arguments, "kubernetes", None))
     await asyncio.to_thread(build.programs, products.ETCD, products.KWOK, kubernetes)
-    if getattr(arguments, "real_nodes", 0):
+    virtual = getattr(arguments, "virtual_nodes", 0)
+    if virtual or getattr(arguments, "real_nodes", 0):
         await asyncio.to_thread(programs.provide, kubernetes.version)
+    if virtual:
+        await asyncio.to_thread(virtual_nodes.provide)
 
 
 async def _forward(arguments: argparse.Namespace) -> None:
@@ -216,9 +229,11 @@ def _usage(running: processes.Running) -> dict[str, str | int | float]:
 
 
 async def _node(arguments: argparse.Namespace) -> None:
-    done = getattr(
-        state_dir.load(arguments.name).real_node(arguments.node), arguments.action.replace("-", "_")
-    )()
+    node = state_dir.load(arguments.name).node(arguments.node)
+    act = getattr(node, arguments.action.replace("-", "_"), None)
+    if act is None:
+        raise LocalClusterError(f"{arguments.action} is not possible with a virtual node")
+    done = act()
     if done is not None:
         await done
 

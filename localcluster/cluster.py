@@ -24,6 +24,8 @@ from localcluster.nodes import add_nodes
 from localcluster.realnodes import cgroups, real_nodes
 from localcluster.realnodes.node_files import NodeShape
 from localcluster.realnodes.real_node import RealNode
+from localcluster.virtualnodes import virtual_nodes
+from localcluster.virtualnodes.virtual_node import PREFIX, VirtualNode
 
 _SECONDS_TO_START = 60.0
 _SECONDS_BETWEEN_LOOKS = 0.03
@@ -66,18 +68,26 @@ class Cluster:
         base = [name for name in (ETCD, API_SERVER) if name in self.design.components]
         await asyncio.gather(*(self.start(name) for name in base))
         rest = [name for name in self.design.components if name not in base]
-        await asyncio.gather(*(self.start(name) for name in rest), self._start_real_nodes())
+        await asyncio.gather(*(self.start(name) for name in rest), self._start_kubelets())
         async with self.client() as client:
             if CONTROLLERS in self.design.components:  # pods are refused until their account exists
                 await client.wait("/api/v1/namespaces/default/serviceaccounts/default", bool)
             await real_nodes.wait_until_usable(client, self.design)
+            await virtual_nodes.wait_until_usable(client, self.design)
 
-    async def _start_real_nodes(self) -> None:
-        if self.design.real_nodes:
+    async def _start_kubelets(self) -> None:
+        if self.design.has_kubelets:
             await real_nodes.start(self.design, self._real_shape, dies_with_parent=self._dies_with_parent)
+            await virtual_nodes.start(self.design, dies_with_parent=self._dies_with_parent)
 
     def real_node(self, name: str) -> RealNode:
         return RealNode(self.design, name, dies_with_parent=self._dies_with_parent)
+
+    def virtual_node(self, name: str) -> VirtualNode:
+        return VirtualNode(self.design, name, dies_with_parent=self._dies_with_parent)
+
+    def node(self, name: str) -> RealNode | VirtualNode:
+        return self.virtual_node(name) if name.startswith(PREFIX) else self.real_node(name)
 
     async def down(self) -> None:
         """Stop all processes with this cluster's tag, free its ports, delete its folder."""

@@ -48,7 +48,12 @@ class Design:
     etcd: str | None = None
     prefix: str = "/registry"
     real_nodes: int = 0
+    virtual_nodes: int = 0
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def has_kubelets(self) -> bool:
+        return self.real_nodes + self.virtual_nodes > 0
 
     def port(self, component: str) -> int:
         return self.first_port + _PORTS[component]
@@ -124,7 +129,7 @@ def _api_server(design: Design) -> list[str]:
     ]
     if CONTROLLERS not in design.components:
         flags.append(f"--disable-admission-plugins={_USELESS_WITHOUT_CONTROLLERS}")
-    return [*flags, *(_reach_kubelets(design) if design.real_nodes else ())]
+    return [*flags, *(_reach_kubelets(design) if design.has_kubelets else ())]
 
 
 def _reach_kubelets(design: Design) -> list[str]:

@@ -35,7 +35,7 @@ def create(design: Design) -> None:
     authority = Authority(design.path("pki")).create()
     hosts = [HOST, "localhost", "kubernetes.default.svc", SERVICE_ADDRESS, links.GATEWAY]
     authority.issue("kube-apiserver", hosts=hosts, file="apiserver")
-    if design.real_nodes:
+    if design.has_kubelets:
         authority.issue(KUBELET_CLIENT, organizations=["system:masters"])
     service_account_key(authority.folder)
     tokens = {user: secrets.token_urlsafe(24) for user in USERS}

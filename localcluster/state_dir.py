@@ -21,6 +21,7 @@ from localcluster.errors import LocalClusterError
 from localcluster.host import ports
 from localcluster.realnodes import real_nodes
 from localcluster.realnodes.node_files import NodeShape
+from localcluster.virtualnodes import virtual_nodes
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -53,10 +54,12 @@ def create(
     flags: Mapping[str, Sequence[str]] | None = None,
     dies_with_parent: bool = False,
     real: int = 0,
+    virtual: int = 0,
     real_shape: NodeShape | None = None,
 ) -> Cluster:
     """Create the folder of a new cluster with ports, certificates and configuration; start nothing."""
     real_nodes.refuse(real)
+    virtual_nodes.refuse(virtual, beside=real)
     unknown = sorted((set(without) | set(flags or ())) - set(ALL))
     if unknown:
         raise LocalClusterError(f"unknown component: {', '.join(unknown)}; known: {', '.join(ALL)}")
@@ -80,6 +83,7 @@ def create(
         prefix=f"/{name}" if shares_etcd_of else "/registry",
         flags={component: tuple(extra) for component, extra in (flags or {}).items()},
         real_nodes=real,
+        virtual_nodes=virtual,
     )
     credentials.create(design)
     design.path(KWOK_FILE).write_text(kwok.configuration())

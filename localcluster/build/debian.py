@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -31,6 +32,31 @@ def content(package: str) -> Path:
     return folder
 
 
+def contents(package: str, *, only: str = "") -> list[Path]:
+    """The folders of a package and of each other one that it needs and that is not installed here.
+
+    With `only`, those alone whose names begin so, be they installed or not: what stands for the newest
+    version has a package of its own.
+    """
+    listed = download_cache.cache_folder() / "programs" / f"debian-{package}.needs"
+    with download_cache.locked(listed.with_suffix(".needs.lock")):
+        if not listed.exists():
+            names = _list_needed(package, installed_too=bool(only))
+            theirs = (name for name in names if not only or (name.startswith(only) and name != package))
+            listed.write_text("\n".join(theirs))
+    return [content(name) for name in listed.read_text().split()]
+
+
+def _list_needed(package: str, *, installed_too: bool) -> list[str]:
+    """The packages that an installation of this one would add."""
+    status = ["-oDir::State::status=/dev/null"] if installed_too else []
+    command = [*status, "install", "--simulate", "--no-install-recommends", package]
+    with tempfile.TemporaryDirectory() as folder:
+        said = [line.split() for line in _ask_apt(command, package, Path(folder)).splitlines()]
+    # "Inst NAME (VERSION ...)"; an older version that is installed stands before it in brackets.
+    return [words[1] for words in said if words[:1] == ["Inst"] and words[2].startswith("(")]
+
+
 def _unpack(package: str, folder: Path) -> None:
     print(f"localcluster: taking {package} from Debian", file=sys.stderr, flush=True)
     unfinished = folder.with_name(f"{folder.name}.unfinished")
@@ -46,19 +72,23 @@ def _unpack(package: str, folder: Path) -> None:
 
 
 def _download(package: str, folder: Path) -> Path:
-    """Download the package with this machine's package lists, or with fresh ones if they do not know it."""
+    _ask_apt(["download", package], package, folder)
+    return next(folder.glob(f"{package}_*.deb"))
+
+
+def _ask_apt(command: Sequence[str], package: str, folder: Path) -> str:
+    """Run apt-get with this machine's package lists, or with fresh ones if they do not know the package."""
     try:
-        _run(["apt-get", "download", package], package, folder)
+        return _run(["apt-get", *command], package, folder)
     except NoPackage:
         own = [f"-oDir::State::Lists={folder / 'lists'}", f"-oDir::Cache={folder / 'cache'}"]
         (folder / "lists" / "partial").mkdir(parents=True)
         (folder / "cache" / "archives" / "partial").mkdir(parents=True)
         _run(["apt-get", *own, "update"], package, folder)
-        _run(["apt-get", *own, "download", package], package, folder)
-    return next(folder.glob(f"{package}_*.deb"))
+        return _run(["apt-get", *own, *command], package, folder)
 
 
-def _run(command: Sequence[str], package: str, folder: Path) -> None:
+def _run(command: Sequence[str], package: str, folder: Path) -> str:
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     except FileNotFoundError:
@@ -68,3 +98,4 @@ def _run(command: Sequence[str], package: str, folder: Path) -> None:
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
         raise NoPackage(f"{package} cannot be downloaded with {' '.join(command)}: {last}")
+    return done.stdout

@@ -67,18 +67,14 @@ def write(design: Design, number: int, programs: NodePrograms, shape: NodeShape)
         network_pid=0,
         memory=shape.memory,
         search_path=programs.search_path,
-        kubelet_flags=(f"--node-labels={_say_labels(shape.labels)}",),
+        kubelet_flags=(f"--node-labels={say_labels(shape.labels)}",),
     )
     for part in ("cni", "data/kubelet", "data/containerd", "data/podlogs", "sysctl"):
         plan.path(part).mkdir(parents=True, exist_ok=True)
     _write_certificates(design, plan)
     plan.path("kubelet.yaml").write_text(yaml.safe_dump(kubelet_configuration(plan, shape, _total_memory())))
     plan.path("cni", "10-bridge.conflist").write_text(json.dumps(cni_configuration(number)))
-    plan.path("containerd.toml").write_text(
-        _CONTAINERD.format(
-            socket=CONTAINERD_SOCKET, pause=images.PAUSE, plugins=programs.cni, folder=plan.folder
-        )
-    )
+    plan.path("containerd.toml").write_text(containerd_configuration(str(programs.cni), plan.folder))
     plan.path("resolv.conf").touch()
     plan.write()  # the network is found when the node is started
     return plan
@@ -92,24 +88,35 @@ def folder_of(design: Design, name: str) -> Path:
     return design.path("nodes", name)
 
 
-def _say_labels(labels: Mapping[str, str]) -> str:
+def say_labels(labels: Mapping[str, str]) -> str:
     return ",".join(f"{key}={value}" for key, value in {REAL_NODE_LABEL: "", **labels}.items())
 
 
 def _write_certificates(design: Design, plan: NodePlan) -> None:
-    authority = Authority(design.path("pki"))
-    client = authority.issue(f"system:node:{plan.name}", organizations=["system:nodes"])
+    issued = issue_certificates(design, plan)
+    for name in ("ca.crt", "server.crt", "server.key"):
+        shutil.copy(issued[name], plan.path(name))
+
+
+def issue_certificates(design: Design, plan: NodePlan) -> dict[str, Path]:
+    """Issue the certificates of a node and write its kubeconfig; the files by their names in the node."""
+    authority, user = Authority(design.path("pki")), f"system:node:{plan.name}"
+    client = authority.issue(user, organizations=["system:nodes"])
     server = authority.issue(f"{plan.name}-kubelet", hosts=[plan.name, plan.address])
-    for source, target in (
-        (authority.certificate, "ca.crt"),
-        (server.certificate, "server.crt"),
-        (server.key, "server.key"),
-    ):
-        shutil.copy(source, plan.path(target))
-    user = f"system:node:{plan.name}"
     paths = {"client-certificate": str(client.certificate), "client-key": str(client.key)}
     url = f"https://{links.GATEWAY}:{links.API_SERVER_PORT}"
     credentials.write_kubeconfig(design, user, paths, server=url)
+    return {
+        "ca.crt": authority.certificate,
+        "server.crt": server.certificate,
+        "server.key": server.key,
+        "client.crt": client.certificate,
+        "client.key": client.key,
+    }
+
+
+def containerd_configuration(plugins: str, folder: str) -> str:
+    return _CONTAINERD.format(socket=CONTAINERD_SOCKET, pause=images.PAUSE, plugins=plugins, folder=folder)
 
 
 def kubelet_configuration(plan: NodePlan, shape: NodeShape, total_memory: int) -> dict[str, Any]:

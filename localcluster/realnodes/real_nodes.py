@@ -33,8 +33,8 @@ def names(design: Design) -> list[str]:
 
 
 def is_ours(running: processes.Running) -> bool:
-    """Whether a process is of the real nodes: they are killed, for their data go too."""
-    return running.name.startswith("real-")
+    """Whether a process is of a node with a real kubelet: they are killed, for their data go too."""
+    return running.name.startswith(("real-", "virtual-"))
 
 
 async def start(design: Design, shape: NodeShape, *, dies_with_parent: bool) -> None:
@@ -64,12 +64,12 @@ async def _start_network(design: Design, *, dies_with_parent: bool) -> None:
 
 async def wait_until_usable(client: Client, design: Design) -> None:
     for name in names(design):
-        await _wait_until_usable(client, design, name)
+        await wait_for_node(client, design, name, _SECONDS_TO_START)
 
 
-async def _wait_until_usable(client: Client, design: Design, name: str) -> None:
+async def wait_for_node(client: Client, design: Design, name: str, seconds: float) -> None:
     try:
-        await client.wait(f"/api/v1/nodes/{name}", _is_usable, seconds=_SECONDS_TO_START, every=0.05)
+        await client.wait(f"/api/v1/nodes/{name}", _is_usable, seconds=seconds, every=0.05)
     except LocalClusterError as error:
         words = "\n".join(_last_words(design, log) for log in (name, f"{name}-kubelet"))
         raise LocalClusterError(f"{name} is not Ready: {error}\n{words}") from error

@@ -25,6 +25,11 @@ def refuse() -> None:
 
 def find_obstacle() -> str | None:
     """The first reason why real nodes cannot run here, None if they can."""
+    return find_basic_obstacle() or _find_missing_controllers()
+
+
+def find_basic_obstacle() -> str | None:
+    """The first reason that concerns the network of the nodes, too."""
     if sys.platform != "linux":
         return f"they need Linux, and this is {sys.platform}"
     if platform.machine() not in ARCHITECTURES:
@@ -34,7 +39,7 @@ def find_obstacle() -> str | None:
     missing = [program for program in _PROGRAMS if not shutil.which(program)]
     if missing:
         return f"{', '.join(missing)} is not on PATH (Debian: iproute2, util-linux, mount)"
-    return _find_missing_controllers()
+    return None
 
 
 def _find_missing_controllers() -> str | None:

@@ -13,6 +13,7 @@ echo "$@" >> {calls}
 case "$*" in
   *Lists=*" download "*) touch tool_1.0_all.deb ;;
   "download "*) {download} ;;
+  *"install --simulate"*) {simulate} ;;
   *" update") {update} ;;
 esac
 """
@@ -30,8 +31,15 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "calls"
 
 
-def apt(calls: Path, *, download: str = "touch tool_1.0_all.deb", update: str = "true") -> None:
-    _write(calls.parent / "bin" / "apt-get", APT.format(calls=calls, download=download, update=update))
+def apt(
+    calls: Path,
+    *,
+    download: str = "touch tool_1.0_all.deb",
+    update: str = "true",
+    simulate: str = "false",
+) -> None:
+    content = APT.format(calls=calls, download=download, update=update, simulate=simulate)
+    _write(calls.parent / "bin" / "apt-get", content)
 
 
 def test_a_package_is_taken_once(calls: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -48,6 +56,24 @@ def test_where_the_lists_know_nothing_own_ones_are_fetched(calls: Path) -> None:
     apt(calls, download="echo 'E: Unable to locate package' >&2; exit 100")
     assert debian.program("tool", "tool").exists()
     assert [line.split()[-1] for line in calls.read_text().splitlines()] == ["tool", "update", "tool"]
+
+
+NEEDED = r"printf 'Inst old [1] (2 Debian)\nInst lib-7 (1 Debian)\nInst tool (1.0 Debian)\nConf tool\n'"
+
+
+def test_what_a_package_needs_and_is_not_installed_comes_with_it(calls: Path) -> None:
+    apt(calls, download='touch "$2_1.0_all.deb"', simulate=NEEDED)
+    found = debian.contents("tool")
+    assert [folder.name for folder in found] == ["debian-lib-7", "debian-tool"]
+    assert debian.contents("tool") == found
+    asked = calls.read_text().splitlines()
+    assert asked == ["install --simulate --no-install-recommends tool", "download lib-7", "download tool"]
+
+
+def test_one_of_what_a_package_needs_is_taken_alone_be_it_installed_or_not(calls: Path) -> None:
+    apt(calls, download='touch "$2_1.0_all.deb"', simulate=NEEDED)
+    assert [folder.name for folder in debian.contents("tool", only="lib-")] == ["debian-lib-7"]
+    assert "Dir::State::status=/dev/null install" in calls.read_text()
 
 
 def test_a_program_on_path_is_used(calls: Path) -> None:
