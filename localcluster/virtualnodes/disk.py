@@ -33,7 +33,7 @@ def write(design: Design, plan: NodePlan, number: int, programs: NodePrograms, t
     """Write an ext4 file system without mounting one."""
     root = target.with_name("root")
     lay_out(root, design, plan, number, programs)
-    command = ["mke2fs", "-q", "-F", "-t", "ext4", "-O", "^has_journal", "-d", str(root), str(target), _SIZE]
+    command = ["mke2fs", "-q", "-F", "-t", "ext4", "-d", str(root), str(target), _SIZE]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise LocalClusterError(f"mke2fs cannot write the disk of {plan.name}: {done.stderr.strip()}")

@@ -30,7 +30,7 @@ keep() {
 keep containerd --config=/etc/node/containerd.toml --log-level=warn &
 until ctr version > /dev/null 2>&1; do sleep 0.1; done
 if [ ! -e /var/lib/images-imported ]; then
-  ctr --namespace k8s.io images import --local /images.tar > /dev/null && touch /var/lib/images-imported
+  ctr --namespace k8s.io images import --local /images.tar > /dev/null && sync && touch /var/lib/images-imported
 fi
 keep kubelet --config=/etc/node/kubelet.yaml --kubeconfig=/etc/node/kubeconfig.yaml \
   --hostname-override="$NAME" --node-ip="${ADDRESS%/*}" --cert-dir=/var/lib/kubelet/pki \
