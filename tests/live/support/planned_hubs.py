@@ -7,11 +7,10 @@ import argparse
 import asyncio
 import contextlib
 import json
-import sys
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import yaml
@@ -27,12 +26,12 @@ from reberth.client.access import Access
 from reberth.client.api import Api
 from reberth.config.settings import parse
 from reberth.protocol.response import BadObject
+from tests.live.support.commands import Answer, run_command
 from tests.live.support.hub_and_members import eventually
 from tests.live.support.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, POLICIES, REBALANCERS, WORKS
 from tests.live.support.plan_outcomes import Outcome, list_differences
 from tests.support.builders import Object
 from tests.support.federation.drawn_objects import DrawnHub
-from tests.support.repository import ROOT
 
 _OFF = ("members", "tokens", "dependencies", "works", "execution", "namespaces", "statuses")
 _QUIET = 0.6
@@ -125,26 +124,10 @@ async def foretell_with(settings: Path, kubeconfig: Path) -> Object:
     return answer
 
 
-class Answer(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
 async def ask(kubeconfig: Path) -> Answer:
     """Run the command as this user does, at a time that is always the same."""
-    command = ("-m", "kubectl_reberth", "federation", "plan", "-o", "json", "--now", "2026-11-19T00:00:00Z")
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *command,
-        "--kubeconfig",
-        str(kubeconfig),
-        cwd=ROOT,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await process.communicate()
-    return Answer(process.returncode or 0, out.decode(), err.decode())
+    command = ("kubectl_reberth", "federation", "plan", "-o", "json", "--now", "2026-11-19T00:00:00Z")
+    return await run_command(kubeconfig, *command)
 
 
 async def allow_to_list(client: Client, user: str, groups: Mapping[str, Sequence[str]]) -> None:
