@@ -212,7 +212,15 @@ class Federation:
                 switches.namespaces and calls_members,
                 lambda: NamespacesController(hub, sessions, settings.namespaces),
             ),
-            (switches.execution, lambda: ExecutionController(hub, sessions, settings.execution)),
+            (
+                switches.execution,
+                lambda: ExecutionController(
+                    hub,
+                    sessions,
+                    settings.execution,
+                    counts_rollouts=settings.application_failover.count_rollouts,
+                ),
+            ),
             (switches.statuses, lambda: StatusesController(hub, index, settings.statuses)),
             (
                 switches.rebalancer,

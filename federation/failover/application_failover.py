@@ -61,6 +61,8 @@ class CopyReport(NamedTuple):
     is_member_ready: bool
     has_state: bool = True
     """It has reported a status from which the state to be kept can be read."""
+    is_newest: bool = True
+    """What it reports is about its newest version: the member has got that already."""
 
 
 class CopyVerdict(NamedTuple):
@@ -130,11 +132,16 @@ def judge_copy(
     if now < max(tolerated, delayed):
         reason = FailoverReason.TOLERATING if tolerated >= delayed else FailoverReason.DELAYED
         return verdict._replace(reason=reason, at=max(tolerated, delayed))
+    return verdict._replace(reason=_find_hold(said, copy) or FailoverReason.DUE)
+
+
+def _find_hold(said: ApplicationFailover, copy: CopyReport) -> FailoverReason | None:
+    """Return what keeps a copy whose time has come from leaving."""
     if not copy.is_member_ready or not _says_so(copy.health, said):
-        return verdict._replace(reason=FailoverReason.MEMBER_NOT_READY)
-    if not copy.has_state:
-        return verdict._replace(reason=FailoverReason.NO_STATE)
-    return verdict
+        return FailoverReason.MEMBER_NOT_READY
+    if not copy.is_newest:
+        return FailoverReason.ROLLING_OUT
+    return None if copy.has_state else FailoverReason.NO_STATE
 
 
 def _sum_up(

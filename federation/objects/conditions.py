@@ -17,14 +17,15 @@ def find_condition(conditions: tuple[Condition, ...] | None, name: str) -> Condi
 
 
 def put_condition(has: tuple[Condition, ...] | None, wanted: Condition, *, now: float) -> list[Object] | None:
-    """Return all conditions with this one set; None if it is set already with the same reason and message.
+    """Return all conditions with this one set; None if it is set already and says the same.
 
     A condition that changes its status gets the present time, unless it comes with another one.
     A message is cut: the API server refuses a status with a longer one than the definition allows, and with
     it everything else that the status says.
     """
     old, message = find_condition(has, wanted.type), cut(wanted.message or "")
-    if old and (old.status, old.reason, old.message) == (wanted.status, wanted.reason, message):
+    says = wanted.status, wanted.reason, message, wanted.observed_generation
+    if old and (old.status, old.reason, old.message, old.observed_generation) == says:
         return None
     is_same = old is not None and old.status == wanted.status
     since = old.last_transition_time if old and is_same else wanted.last_transition_time or write_time(now)

@@ -34,10 +34,16 @@ def has_health_rule(api_version: str, kind: str, custom: HealthRules = NO_CUSTOM
     return (api_version, kind) in custom or _find_rule(api_version, kind) is not None
 
 
+def has_rollouts(api_version: str, kind: str) -> bool:
+    """Tell whether new versions of a kind are rolled out pod by pod."""
+    return (group_of(api_version), kind) in _ROLLOUTS
+
+
 def is_rolling_out(api_version: str, kind: str, found: Object) -> bool:
     """Tell whether an object is not complete only because a new version of it is being rolled out.
 
-    A rollout that leaves fewer pods than its strategy allows, or that makes no progress, is a failure.
+    A rollout that leaves fewer pods than its strategy allows, or that makes no progress, is a failure. One
+    that its controller has not observed yet has begun.
     """
     rule, status = _ROLLOUTS.get((group_of(api_version), kind)), found.get("status")
     return rule is not None and rule(found, status if isinstance(status, dict) else {})
@@ -115,7 +121,8 @@ _RULES: dict[tuple[str, str], _Rule] = {
 def _rolls_deployment(found: Object, status: Object) -> bool:
     """Kubernetes keeps Progressing True after a rollout, with the reason NewReplicaSetAvailable."""
     said = next((each for each in list_at(status, "conditions") if at(each, "type") == "Progressing"), None)
-    if at(said, "status") != "True" or at(said, "reason") == "NewReplicaSetAvailable":
+    is_over = at(said, "status") != "True" or at(said, "reason") == "NewReplicaSetAvailable"
+    if is_over and _is_current(found, status):
         return False
     wanted, strategy = _wanted(found), at(found, "spec", "strategy", "type")
     allowed = at(found, "spec", "strategy", "rollingUpdate", "maxUnavailable")
@@ -130,14 +137,15 @@ def _rolls_stateful_set(found: Object, status: Object) -> bool:
     is_new = bool(status.get("updateRevision")) and status.get("updateRevision") != status.get(
         "currentRevision"
     )
-    return is_new and number(status, "availableReplicas") >= least
+    has_begun = is_new or not _is_current(found, status)
+    return has_begun and number(status, "availableReplicas") >= least
 
 
 def _rolls_daemon_set(found: Object, status: Object) -> bool:
     wanted = number(status, "desiredNumberScheduled")
     allowed = at(found, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable")
     least = max(1, wanted - max(1, _share(allowed, wanted, default="1")))
-    is_new = number(status, "updatedNumberScheduled") < wanted
+    is_new = number(status, "updatedNumberScheduled") < wanted or not _is_current(found, status)
     return is_new and number(status, "numberAvailable") >= least
 
 

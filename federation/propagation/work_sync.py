@@ -13,7 +13,13 @@ from federation.interpreters.kind_rules import KindRules
 from federation.interpreters.operations import Operation
 from federation.interpreters.sandbox import ScriptFailure
 from federation.objects.conditions import find_condition, put_condition
-from federation.objects.health import NO_CUSTOM_RULES, find_health, has_health_rule, is_rolling_out
+from federation.objects.health import (
+    NO_CUSTOM_RULES,
+    find_health,
+    has_health_rule,
+    has_rollouts,
+    is_rolling_out,
+)
 from federation.objects.names import (
     MANAGED,
     TEMPLATE_UID,
@@ -235,18 +241,23 @@ def change_work_status(
     now: float,
     is_suspended: bool = False,
     rules: KindRules | None = None,
+    generation: int = 0,
+    counts_rollouts: bool = False,
 ) -> Object | None:
     """Return the merge patch of a Work's status; None if nothing changes.
 
-    While dispatching is suspended nothing is applied, but the state of the copies is told on.
+    While dispatching is suspended nothing is applied, but the state of the copies is told on. `generation` is
+    that of the Work whose manifests were applied; with `counts_rollouts` a rollout is a failure.
     """
     status: Object = {}
     has, conditions = work.status.conditions, None
     last = {each.identifier.ordinal: each.health for each in work.status.manifest_statuses or ()}
     readings = [_read_copy(each, rules, last.get(at, "")) for at, each in enumerate(outcomes)]
     health = next((each.health for each in readings), None)
+    if health and counts_rollouts:
+        health = health._replace(is_rolling_out=False)
     told = tell_health(has, health, now=now) if health else ()
-    for wanted in (*_list_conditions(has, outcomes, is_suspended=is_suspended), *told):
+    for wanted in (*_list_conditions(has, outcomes, generation, is_suspended=is_suspended), *told):
         if changed := put_condition(has, wanted, now=now):
             has, conditions = msgspec.convert(changed, tuple[Condition, ...]), changed
     if conditions:
@@ -264,13 +275,18 @@ def change_work_status(
 
 
 def _list_conditions(
-    has: tuple[Condition, ...] | None, outcomes: Sequence[ManifestOutcome], *, is_suspended: bool
+    has: tuple[Condition, ...] | None,
+    outcomes: Sequence[ManifestOutcome],
+    generation: int,
+    *,
+    is_suspended: bool,
 ) -> Iterator[Condition]:
     """Yield the conditions that the outcomes call for; of the last two only what has ever been otherwise."""
     if not is_suspended:
         problem = _explain(outcomes)
         reason, message = (_FAILURE, problem) if problem else _SUCCESS
-        yield Condition(type=APPLIED, status=str(not problem), reason=reason, message=message)
+        of = generation if any(has_rollouts(*each.target[:2]) for each in outcomes) else 0
+        yield Condition(APPLIED, str(not problem), reason, message, observed_generation=of or None)
     if is_suspended or find_condition(has, DISPATCHING):
         reason, message = _SUSPENDED if is_suspended else _DISPATCHED
         yield Condition(type=DISPATCHING, status=str(not is_suspended), reason=reason, message=message)
@@ -278,6 +294,17 @@ def _list_conditions(
     if contested or find_condition(has, CONTESTED):
         reason, message = (_CHANGED_BACK, _name_contested(contested)) if contested else _CALM
         yield Condition(type=CONTESTED, status=str(bool(contested)), reason=reason, message=message)
+
+
+def is_newest_applied(work: HeldWork) -> bool:
+    """Tell whether what is told of the copy is about its newest version.
+
+    Only kinds that are rolled out tell it: the status of their copies changes with each version anyway.
+    """
+    applied = find_condition(work.status.conditions, APPLIED)
+    if work.spec.suspend_dispatching or applied is None or applied.observed_generation is None:
+        return True
+    return applied.observed_generation >= work.metadata.generation
 
 
 def _name_contested(contested: Sequence[str]) -> str:

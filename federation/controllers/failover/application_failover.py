@@ -69,6 +69,8 @@ class ApplicationFailoverSettings(QueueSettings, frozen=True):
     """If more than this fraction of all workloads fail at once, and at least ten, none moves."""
     clock_skew: Duration = Duration(1)
     """How far the clocks of two processes may differ."""
+    count_rollouts: bool = False
+    """Whether a copy that is not complete because of a rollout counts as failing."""
 
     def rules(self) -> GiveUpRules:
         return GiveUpRules(self.give_up_after, self.within, self.give_up_for)

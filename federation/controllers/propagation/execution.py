@@ -65,11 +65,20 @@ class _Outcomes(NamedTuple):
     """What became of the manifests of a Work."""
 
     manifests: Sequence[ManifestOutcome]
+    generation: int = 0
     is_suspended: bool = False
+    counts_rollouts: bool = False
 
     def change(self, work: HeldWork, *, now: float, rules: KindRules) -> Object | None:
-        suspended = self.is_suspended
-        return change_work_status(work, self.manifests, now=now, is_suspended=suspended, rules=rules)
+        return change_work_status(
+            work,
+            self.manifests,
+            now=now,
+            is_suspended=self.is_suspended,
+            rules=rules,
+            generation=self.generation,
+            counts_rollouts=self.counts_rollouts,
+        )
 
 
 class _Change(NamedTuple):
@@ -91,10 +100,15 @@ class ExecutionSettings(QueueSettings, frozen=True):
 
 
 class ExecutionController:
-    def __init__(self, hub: Hub, sessions: Sessions, settings: ExecutionSettings) -> None:
+    """With `counts_rollouts` a copy that is being rolled out counts as failing."""
+
+    def __init__(
+        self, hub: Hub, sessions: Sessions, settings: ExecutionSettings, *, counts_rollouts: bool = False
+    ) -> None:
         self._hub = hub
         self._sessions = sessions
         self._settings = settings
+        self._counts_rollouts = counts_rollouts
         self._queue = WorkQueue(
             "execution",
             self._reconcile,
@@ -141,7 +155,7 @@ class ExecutionController:
             return None
         if work.spec.suspend_dispatching:
             outcomes = [self._look(key, manifest, session) for manifest in list_manifests(work)]
-            self._report_later(key, work, _Outcomes(outcomes, is_suspended=True))
+            self._report_later(key, work, self._sum_up(work, outcomes, is_suspended=True))
             return None
         return await self._put(key, work, session)
 
@@ -179,8 +193,13 @@ class ExecutionController:
                 waits += [wait] if wait else []
         if failures:
             raise failures[0]
-        self._report_later(key, work, _Outcomes(outcomes))
+        self._report_later(key, work, self._sum_up(work, outcomes))
         return min(waits, default=None)
+
+    def _sum_up(
+        self, work: HeldWork, outcomes: Sequence[ManifestOutcome], *, is_suspended: bool = False
+    ) -> _Outcomes:
+        return _Outcomes(outcomes, work.metadata.generation, is_suspended, self._counts_rollouts)
 
     async def _put_one(
         self, key: Key, manifest: Object | None, session: Session

@@ -27,6 +27,7 @@ from federation.planning.evictions import FindCluster, list_concerned
 from federation.propagation.binding import is_divided
 from federation.propagation.schedule_note import apply_note
 from federation.propagation.schedule_result import is_scheduled_by_us
+from federation.propagation.work_sync import is_newest_applied
 from federation.scheduling import Decision, Reason
 from federation.scheduling.filters import EVICTION_HISTORY
 from reberth.values.timestamp import write_time
@@ -65,6 +66,7 @@ def report_copies(
             read_health_clock(work.status.conditions),
             (cluster := find(name)) is not None and is_member_ready(cluster),
             not needs_state or has_status(binding, name),
+            is_newest_applied(work),
         )
         for name, work in there.items()
         if work.metadata.deletion_timestamp is None

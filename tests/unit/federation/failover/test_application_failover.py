@@ -14,6 +14,16 @@ def failing(name: str, seconds: float, *, reported: float) -> CopyReport:
     return CopyReport(name, "Unhealthy", clock, is_member_ready=True)
 
 
+def test_a_copy_that_has_not_got_its_newest_version_yet_stays() -> None:
+    one = claimed_binding(clusters=given(m1=3), failover=TOLERATED)
+    copy = failing("m1", 100, reported=400)
+    for is_newest, wanted in ((True, FailoverReason.DUE), (False, FailoverReason.ROLLING_OUT)):
+        copies = [copy._replace(is_newest=is_newest)]
+        found = judge_failover(one, copies, GiveUpRules(), now=NOW, read_time=parse_time)
+        assert found is not None
+        assert found.reason is wanted
+
+
 def test_of_a_workload_that_is_given_up_the_other_copies_keep_their_time_and_count_as_failing() -> None:
     moved = {
         "clusterName": "m0",

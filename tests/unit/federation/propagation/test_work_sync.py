@@ -2,6 +2,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from federation.objects.names import Key
 from federation.objects.resources import HeldWork
@@ -18,6 +19,7 @@ from federation.propagation.work_sync import (
     hold_replicas,
     is_as_written,
     is_missing_namespace,
+    is_newest_applied,
     key_of_bound_role,
     key_of_manifest,
     list_manifests,
@@ -196,12 +198,57 @@ def test_a_status_is_written_once() -> None:
     assert change_work_status(after, [ManifestOutcome(WEB, "deployments", there, None)], now=NOW) is None
 
 
+def test_the_condition_applied_tells_which_version_was_applied_of_a_kind_that_is_rolled_out() -> None:
+    rolled, outcome = made(), ManifestOutcome(WEB, "deployments", found(made()), None)
+    change = change_work_status(rolled, [outcome], now=NOW, generation=3)
+    assert change is not None
+    assert condition_of(change, "Applied")["observedGeneration"] == 3
+    after = made(**change["status"])
+    assert change_work_status(after, [outcome], now=NOW, generation=3) is None
+    next_one = change_work_status(after, [outcome], now=NOW, generation=4)
+    assert next_one is not None
+    assert condition_of(next_one, "Applied")["observedGeneration"] == 4
+    config = Key("v1", "ConfigMap", "default", "web")
+    plain = change_work_status(
+        made(), [ManifestOutcome(config, "configmaps", None, "no")], now=NOW, generation=3
+    )
+    assert plain is not None
+    assert "observedGeneration" not in condition_of(plain, "Applied"), "it would be a write for each version"
+
+
+@pytest.mark.parametrize(
+    ("applied", "suspended", "wanted"),
+    [(3, None, False), (4, None, True), (None, None, True), (3, True, True)],
+)
+def test_what_is_told_of_a_copy_may_be_about_an_older_version(
+    applied: int | None, *, suspended: bool | None, wanted: bool
+) -> None:
+    said = {"type": "Applied", "status": "True"} | ({"observedGeneration": applied} if applied else {})
+    one = made(conditions=[said])
+    meta, spec = replace(one.metadata, generation=4), replace(one.spec, suspend_dispatching=suspended)
+    assert is_newest_applied(replace(one, metadata=meta, spec=spec)) is wanted
+
+
+def test_a_rollout_is_a_failure_only_if_it_is_counted() -> None:
+    status = {"replicas": 2, "availableReplicas": 2, "updatedReplicas": 1, "observedGeneration": 1}
+    there = found(made(), **status)
+    outcome = [ManifestOutcome(WEB, "deployments", there, None)]
+    for counts in (False, True):
+        change = change_work_status(made(), outcome, now=NOW, counts_rollouts=counts)
+        assert change is not None
+        assert any(each["type"] == "Failing" for each in change["status"]["conditions"]) is counts
+
+
+def condition_of(change: Any, name: str) -> Any:
+    return next(each for each in change["status"]["conditions"] if each["type"] == name)
+
+
 def test_a_problem_is_reported_and_a_deleted_copy_has_no_status() -> None:
     before = made(**change_of(found(made())))
     change = change_work_status(before, [ManifestOutcome(WEB, "deployments", None, "no such kind")], now=NOW)
     assert change is not None
     assert change["status"]["manifestStatuses"] == []
-    condition = next(each for each in change["status"]["conditions"] if each["type"] == "Applied")
+    condition = condition_of(change, "Applied")
     assert (condition["status"], condition["message"]) == ("False", "no such kind")
 
 
