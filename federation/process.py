@@ -19,6 +19,7 @@ from typing import Any
 
 from federation.controllers.failover.application_failover import ApplicationFailoverController
 from federation.controllers.failover.graceful import GracefulController
+from federation.controllers.failover.pending_replicas import PendingReplicasController
 from federation.controllers.failover.tainting import TaintingController
 from federation.controllers.membership.discovery import DiscoveryController
 from federation.controllers.membership.members import MembersController
@@ -194,6 +195,8 @@ class Federation:
         decide_triggered = scheduler.decide_triggered if switches.scheduler else decide_later
         causes = EvictionCauses(hub.clock)
         calls_members = switches.members or switches.execution
+        gives_pending = switches.pending_replicas and switches.scheduler and calls_members
+        pending = settings.pending_replicas.rules() if gives_pending else None
         makers: list[tuple[bool, Callable[[], Controller]]] = [
             (calls_members, lambda: sessions),
             (
@@ -238,7 +241,13 @@ class Federation:
             (
                 switches.application_failover and switches.scheduler,
                 lambda: ApplicationFailoverController(
-                    hub, index, scheduler.placing, settings.application_failover
+                    hub, index, scheduler.placing, settings.application_failover, pending
+                ),
+            ),
+            (
+                pending is not None,
+                lambda: PendingReplicasController(
+                    hub, index, sessions, scheduler.placing, settings.pending_replicas
                 ),
             ),
         ]

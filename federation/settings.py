@@ -2,6 +2,7 @@
 
 from federation.controllers.failover.application_failover import ApplicationFailoverSettings
 from federation.controllers.failover.graceful import GracefulSettings
+from federation.controllers.failover.pending_replicas import PendingReplicasSettings
 from federation.controllers.failover.tainting import TaintingSettings
 from federation.controllers.membership.discovery import DiscoverySettings
 from federation.controllers.membership.members import MemberSettings
@@ -59,6 +60,7 @@ class Switches(Section, frozen=True):
     tainting: bool = True
     graceful: bool = True
     application_failover: bool = True
+    pending_replicas: bool = True
 
 
 class FederationSettings(Section, frozen=True):
@@ -88,3 +90,4 @@ class FederationSettings(Section, frozen=True):
     tainting: TaintingSettings = TaintingSettings()
     graceful: GracefulSettings = GracefulSettings()
     application_failover: ApplicationFailoverSettings = ApplicationFailoverSettings()
+    pending_replicas: PendingReplicasSettings = PendingReplicasSettings()

@@ -110,6 +110,15 @@ APPLICATIONS = Row(
             stacked=True,
         ),
         Panel(
+            "Replicas without a node",
+            "timeseries",
+            "Those that have had none in their member for long, and those that were given to other clusters.",
+            (
+                Query(write_total(f"{_ALL}pending_replicas"), "waiting"),
+                Query(f"sum(increase({_ALL}pending_replicas_given_total[$__rate_interval]))", "given"),
+            ),
+        ),
+        Panel(
             "Time until a workload leaves",
             "timeseries",
             "For how long it had failed in a cluster when it began to leave it.",

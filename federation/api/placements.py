@@ -162,6 +162,8 @@ class ApplicationFailover(Record, frozen=True):
     """0 is for ever."""
     on_grace_end: OnGraceEnd = OnGraceEnd.KEEP_BETTER
     state_preservation: StatePreservation | None = None
+    preserve_available_replicas: bool = False
+    """Replicas that get no node go to other clusters; the workload leaves if that does not help."""
 
 
 class ClusterFailover(Record, frozen=True):

@@ -28,6 +28,7 @@ class FailoverReason(StrEnum):
     DUE = "Due"
     NOT_SETTLED = "NotSettled"
     ROLLING_OUT = "RollingOut"
+    PENDING_REPLICAS = "PendingReplicas"
     NO_SUBSTITUTE = "NoSubstitute"
     BLOCKED = "Blocked"
     MEMBER_NOT_READY = "MemberNotReady"
@@ -46,6 +47,7 @@ _URGENCY = (
     FailoverReason.DELAYED,
     FailoverReason.NO_STATE,
     FailoverReason.MEMBER_NOT_READY,
+    FailoverReason.PENDING_REPLICAS,
     FailoverReason.NOT_SETTLED,
     FailoverReason.ROLLING_OUT,
     FailoverReason.CALM,
@@ -61,6 +63,10 @@ class CopyReport(NamedTuple):
     is_member_ready: bool
     has_state: bool = True
     """It has reported a status from which the state to be kept can be read."""
+    awaits_nodes: bool = False
+    """Replicas that have no node will be given to other clusters if they get none."""
+    relieved: float | None = None
+    """When its replicas without a node were given to other clusters: a failure counts from then on."""
     is_newest: bool = True
     """What it reports is about its newest version: the member has got that already."""
 
@@ -122,7 +128,8 @@ def judge_copy(
     if began is None:
         rolls = clock.is_rolling_out and copy.health == UNHEALTHY
         return CopyVerdict(copy.cluster, FailoverReason.ROLLING_OUT if rolls else FailoverReason.CALM)
-    since = read_time(began)
+    relieved = copy.relieved if copy.relieved is not None and copy.relieved <= now else 0.0
+    since = max(read_time(began), relieved)
     verdict = CopyVerdict(copy.cluster, FailoverReason.DUE, since=since)
     before, decision = said.pre_conditions, said.decision_conditions
     tolerated = since + _seconds(decision.toleration_seconds if decision else None, default=300)
@@ -141,6 +148,8 @@ def _find_hold(said: ApplicationFailover, copy: CopyReport) -> FailoverReason | 
         return FailoverReason.MEMBER_NOT_READY
     if not copy.is_newest:
         return FailoverReason.ROLLING_OUT
+    if copy.awaits_nodes and said.preserve_available_replicas:
+        return FailoverReason.PENDING_REPLICAS
     return None if copy.has_state else FailoverReason.NO_STATE
 
 
@@ -218,6 +227,7 @@ _TEXTS = {
     FailoverReason.DELAYED: "it fails, and delaySeconds since its first status are not over.",
     FailoverReason.NOT_SETTLED: "it fails, but it has never been Healthy there, as preConditions demand.",
     FailoverReason.ROLLING_OUT: "a new version is being rolled out, which is not a failure.",
+    FailoverReason.PENDING_REPLICAS: "it fails, and its replicas without a node may go to other clusters.",
     FailoverReason.MEMBER_NOT_READY: "it failed, but the member does not say now whether it still does.",
     FailoverReason.NO_STATE: "it fails, but has not reported the status of which state has to be preserved.",
     FailoverReason.NO_HEALTH_RULE: "Its kind has no health rule, so that it never counts as failing.",

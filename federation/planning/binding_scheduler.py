@@ -5,7 +5,7 @@ and that no member has reported yet (propagation/reservations).
 """
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Self
 
@@ -19,8 +19,12 @@ from federation.propagation.schedule_note import apply_note, resume
 from federation.propagation.schedule_result import change_clusters, describe_unreadable, is_scheduled_by_us
 from federation.scheduling import Decision, Fleet, decide
 from federation.scheduling.cause import Cause
+from federation.scheduling.fleet import MOST, PODS
 from federation.scheduling.outcome import Timed, untimed
 from reberth.values.object_error import ObjectError
+from reberth.values.quantity import UNIT
+
+_ALL_ROOM = {PODS: MOST * UNIT}
 
 
 class SchedulingRules(NamedTuple):
@@ -73,10 +77,13 @@ class BindingScheduler:
         taken = self._reservations.taken_by_others(key, binding, now=now)
         return self.read_fleet().less(taken)
 
-    def decide(self, key: Key, binding: ResourceBinding, *, now: float) -> Decision:
-        """Decide; an object that cannot be read is a refusal."""
+    def decide(
+        self, key: Key, binding: ResourceBinding, *, now: float, without_room: Collection[str] = ()
+    ) -> Decision:
+        """Decide; an object that cannot be read is a refusal. Clusters `without_room` gain no replicas."""
         try:
-            return decide(binding, self.see_fleet(key, binding, now=now), now=now, timed=self._timed)
+            fleet = self.see_fleet(key, binding, now=now).less(dict.fromkeys(without_room, _ALL_ROOM))
+            return decide(binding, fleet, now=now, timed=self._timed)
         except ObjectError as error:
             return describe_unreadable(binding, error)
 

@@ -26,6 +26,7 @@ class Action(StrEnum):
     REBALANCE = "Rebalance"
     FAIL_BACK = "FailBack"
     FAIL_OVER = "FailOver"
+    GIVE = "Give"
     HAND_OVER = "HandOver"
     LET_GO = "LetGo"
     RETURN = "Return"

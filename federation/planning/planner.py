@@ -6,6 +6,7 @@ from federation.api import DEFAULT_SCHEDULER, ResourceBinding
 from federation.failover.eviction_tasks import concerns
 from federation.objects.names import Key
 from federation.planning.evictions import assess_evictions, find_release, list_concerned, list_evictions
+from federation.planning.failover.pending_stage import give_pending, list_pending_waits
 from federation.planning.failover.stage import fail_over, list_failover_waits
 from federation.planning.hub_objects import HubObjects, HubSnapshot
 from federation.planning.moving_stages import (
@@ -38,6 +39,7 @@ STAGES: Mapping[str, Stage] = {
     "handovers": end_handovers,
     "rebalancer": rebalance,
     "failback": fail_back,
+    "pending_replicas": give_pending,
     "application_failover": fail_over,
 }
 _NOT_OURS = "NotScheduled"
@@ -154,6 +156,7 @@ def _list_waits(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> Ite
                 text = _WILL_DELETE.format(name=name)
                 yield PlannedWait(WaitsFor.EVICTION, text, write_time(release))
         yield from _wait_for_handover(rehearsal, binding)
+        yield from list_pending_waits(rehearsal, key, binding)
         yield from list_failover_waits(rehearsal, key, binding)
         if wants_failback(binding):
             yield from _wait_for_failback(rehearsal, key, binding)

@@ -15,6 +15,7 @@ from federation.api import ResourceBinding, TargetCluster
 from federation.failover.eviction_causes import EvictionCauses
 from federation.failover.eviction_history import GiveUpRules
 from federation.failover.eviction_tasks import Patience
+from federation.failover.pending_replicas import PendingRules
 from federation.failover.storm_brake import StormBrake, StormRules
 from federation.objects.names import Key
 from federation.planning.binding_scheduler import BindingScheduler, SchedulingRules
@@ -42,6 +43,7 @@ class PlanRules(NamedTuple):
     let_go_after: float = 600.0
     give_up: GiveUpRules = GiveUpRules()
     storm: StormRules = StormRules()
+    pending: PendingRules | None = None
 
 
 class Rehearsal:

@@ -218,6 +218,11 @@ def hold_replicas(manifest: Object, found: ResourceTemplate | None) -> Object | 
     return {**head, "spec": {"replicas": spec["replicas"]}}
 
 
+def retains_replicas(work: HeldWork) -> bool:
+    """Tell whether something in the member scales a copy of the Work."""
+    return any(each is not None and _retains_replicas(each) for each in list_manifests(work))
+
+
 def _retains_replicas(manifest: Object) -> bool:
     return (manifest["metadata"].get("labels") or {}).get(_RETAIN) == "true"
 

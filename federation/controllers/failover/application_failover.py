@@ -6,6 +6,7 @@ planning/failover for substitutes.
 """
 
 import asyncio
+from functools import partial
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -22,6 +23,7 @@ from federation.failover.application_tasks import list_recovered, write_begin, w
 from federation.failover.eviction_history import GiveUpRules, prune_history
 from federation.failover.failover_condition import calm_condition, change_condition
 from federation.failover.health_clock import MOMENT, ClockReader
+from federation.failover.pending_replicas import PendingRules
 from federation.failover.storm_brake import StormBrake, StormRules
 from federation.failover.toleration import EvictionPace
 from federation.hub.hub import Hub, refer_to
@@ -35,6 +37,7 @@ from federation.objects import resources
 from federation.objects.health import HEALTHY
 from federation.objects.names import Key, binding_of
 from federation.planning.binding_scheduler import BindingScheduler
+from federation.planning.failover.pending_replicas import Gift, find_gift
 from federation.planning.failover.substitutes import (
     Substitute,
     find_way,
@@ -50,6 +53,7 @@ from reberth.values.duration import Duration, PositiveDuration
 _ACTION = "Evicting"
 _HELD, _GIVEN_UP = "ApplicationFailoverHeld", "ApplicationFailoverGivenUp"
 _TOLD = {FailoverReason.NO_SUBSTITUTE: _HELD, FailoverReason.GIVEN_UP: _GIVEN_UP, FailoverReason.STORM: _HELD}
+_LOOKED_AT_AGAIN = (FailoverReason.NO_SUBSTITUTE, FailoverReason.PENDING_REPLICAS)
 _SOON = 1.0
 """Seconds after the begin of an eviction at which its condition is written: the new copies come first."""
 
@@ -86,8 +90,11 @@ class ApplicationFailoverController:
         index: WorkIndex,
         scheduler: BindingScheduler,
         settings: ApplicationFailoverSettings,
+        pending: PendingRules | None = None,
     ) -> None:
+        """`pending`: when replicas that have no node are given to other clusters; None if they are not."""
         self._hub = hub
+        self._pending = pending
         self._index = index
         self._scheduler = scheduler
         self._rules = settings.rules()
@@ -179,12 +186,22 @@ class ApplicationFailoverController:
             self._queue_all(FailoverReason.STORM)
 
     def _report(self, key: Key, binding: ResourceBinding) -> dict[str, CopyReport]:
-        return report_copies(binding, self._index.of(key), self._hub.find_cluster)
+        gives, works = self._pending is not None, self._index.of(key)
+        return report_copies(binding, works, self._hub.find_cluster, gives_pending=gives)
 
     def _find_way(
         self, key: Key, binding: ResourceBinding, verdict: FailoverVerdict
     ) -> Substitute | FailoverVerdict:
-        return find_way(key, binding, verdict, self._scheduler, self._storm, now=self._hub.clock())
+        gives = partial(self._gives_pending, key, binding)
+        now = self._hub.clock()
+        return find_way(key, binding, verdict, self._scheduler, self._storm, now=now, gives=gives)
+
+    def _gives_pending(self, key: Key, binding: ResourceBinding) -> bool:
+        if self._pending is None:
+            return False
+        works, find, now = self._index.of(key), self._hub.find_cluster, self._hub.clock()
+        found = find_gift(key, binding, works, find, self._scheduler, rules=self._pending, now=now)
+        return isinstance(found, Gift)
 
     async def _begin(self, key: Key) -> float | None:
         """Judge again, after the turn has come, and carry it out in one write."""
@@ -261,7 +278,7 @@ class ApplicationFailoverController:
         """Look when something is due; and at old copies that are well, when that has lasted."""
         now = self._hub.clock()
         waits = [] if verdict.look_at is None else [max(0.0, verdict.look_at - now)]
-        if verdict.reason is FailoverReason.NO_SUBSTITUTE:
+        if verdict.reason in _LOOKED_AT_AGAIN:
             waits.append(self._look_again)
         leaving = {each.from_cluster for each in binding.spec.graceful_eviction_tasks or ()}
         copies = self._report(key, binding) if leaving else {}

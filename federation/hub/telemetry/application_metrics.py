@@ -39,6 +39,17 @@ TIME_FAILING = Histogram(
     buckets=(1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600),
 )
 
+PENDING = Gauge(
+    "reberth_federation_pending_replicas",
+    "Replicas that have had no node in their member for longer than the setting longerThan.",
+    registry=REGISTRY,
+)
+PENDING_GIVEN = Counter(
+    "reberth_federation_pending_replicas_given_total",
+    "Replicas without a node that were given to other clusters.",
+    registry=REGISTRY,
+)
+
 # All series start at 0: increase() does not see the first event of a series that appears with it.
 for _reason in FailoverReason:
     WORKLOADS.labels(str(_reason))

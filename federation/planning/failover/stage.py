@@ -7,6 +7,8 @@ from federation.failover.application_failover import FailoverReason, FailoverVer
 from federation.failover.application_tasks import list_recovered, write_begin, write_return
 from federation.failover.storm_brake import StormBrake
 from federation.objects.names import Key
+from federation.planning.failover.pending_replicas import Gift
+from federation.planning.failover.pending_stage import find_planned_gift
 from federation.planning.failover.substitutes import (
     Substitute,
     find_way,
@@ -83,12 +85,21 @@ def _return(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> bool:
 def _find_way(
     rehearsal: Rehearsal, key: Key, binding: ResourceBinding, verdict: FailoverVerdict
 ) -> Substitute | FailoverVerdict:
-    return find_way(key, binding, verdict, rehearsal.scheduler, rehearsal.storm, now=rehearsal.now)
+    return find_way(
+        key,
+        binding,
+        verdict,
+        rehearsal.scheduler,
+        rehearsal.storm,
+        now=rehearsal.now,
+        gives=lambda: isinstance(find_planned_gift(rehearsal, key, binding), Gift),
+    )
 
 
 def _judge(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> FailoverVerdict | None:
     hub, now = rehearsal.hub, rehearsal.now
-    copies = report_copies(binding, hub.works_of(key), hub.find_cluster)
+    gives = rehearsal.rules.pending is not None
+    copies = report_copies(binding, hub.works_of(key), hub.find_cluster, gives_pending=gives)
     rules = rehearsal.rules.give_up
     custom = hub.rules.health
     return judge_binding(

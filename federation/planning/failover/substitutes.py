@@ -1,6 +1,7 @@
 """Failovers of one workload that fails in a cluster: what is known of its copies, and where it would go."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from math import inf
 from typing import NamedTuple
 
 from federation.api import ResourceBinding
@@ -16,6 +17,7 @@ from federation.failover.application_failover import (
 from federation.failover.application_tasks import has_replacement, with_evictions
 from federation.failover.eviction_history import GiveUpRules
 from federation.failover.health_clock import read_health_clock
+from federation.failover.pending_replicas import read_pending, read_taken
 from federation.failover.state_preservation import has_status
 from federation.failover.storm_brake import StormBrake
 from federation.membership.cluster_status import is_member_ready
@@ -33,6 +35,7 @@ from federation.scheduling.filters import EVICTION_HISTORY
 from reberth.values.timestamp import write_time
 
 _STORM = "Most workloads with application failover fail at once: moving them would help none of them."
+_GIVES = "Its replicas without a node go to other clusters, and the available ones stay."
 _NO_OTHER = "It fails in {clusters}, and has to stay: {why}"
 
 
@@ -53,10 +56,18 @@ class NoSubstitute(NamedTuple):
 
 
 def report_copies(
-    binding: ResourceBinding, works: Mapping[str, HeldWork], find: FindCluster
+    binding: ResourceBinding,
+    works: Mapping[str, HeldWork],
+    find: FindCluster,
+    *,
+    gives_pending: bool = False,
 ) -> dict[str, CopyReport]:
-    """Return what the Works say of the copies, by cluster."""
+    """Return what the Works say of the copies, by cluster.
+
+    `gives_pending`: replicas that have no node for long are given to other clusters.
+    """
     said = read_application_failover(binding)
+    relieved = read_taken(binding, now=inf) if gives_pending else {}
     needs_state = said is not None and bool(said.state_preservation and said.state_preservation.rules)
     there = {name: works[name] for name in sorted(list_concerned(binding)) if name in works}
     return {
@@ -66,11 +77,19 @@ def report_copies(
             read_health_clock(work.status.conditions),
             (cluster := find(name)) is not None and is_member_ready(cluster),
             not needs_state or has_status(binding, name),
+            gives_pending and _awaits_nodes(work),
+            relieved.get(name),
             is_newest_applied(work),
         )
         for name, work in there.items()
         if work.metadata.deletion_timestamp is None
     }
+
+
+def _awaits_nodes(work: HeldWork) -> bool:
+    """Tell whether replicas have no node, and not for long enough yet to be given elsewhere."""
+    told = read_pending(work.status.conditions)
+    return bool(told.waiting and not told.stuck)
 
 
 def judge_binding(
@@ -98,10 +117,16 @@ def find_way(
     brake: StormBrake,
     *,
     now: float,
+    gives: Callable[[], bool] = lambda: False,
 ) -> Substitute | FailoverVerdict:
-    """Return where it can go, or what holds it."""
+    """Return where it can go, or what holds it.
+
+    `gives` tells whether other clusters would take the replicas that have no node: then those move alone.
+    """
     if not verdict.due:
         return verdict
+    if gives():
+        return verdict._replace(reason=FailoverReason.PENDING_REPLICAS, message=_GIVES)
     if brake.holds({each.cluster for each in verdict.due}):
         return verdict._replace(reason=FailoverReason.STORM, message=_STORM)
     found = find_substitute(key, binding, verdict.due, scheduler, now=now)

@@ -11,10 +11,18 @@ from federation.failover.health_clock import MOMENT
 from reberth.values.timestamp import parse_time
 from tests.live.support.commands import run_command
 from tests.live.support.evictions import is_gone, remove, targets, tasks, told, works
-from tests.live.support.failing_members import LIVING, NAMES, Partitioned, counting, partitioned, until
+from tests.live.support.failing_members import (
+    LIVING,
+    NAMES,
+    Partitioned,
+    condition,
+    counting,
+    partitioned,
+    until,
+)
 from tests.live.support.hub_and_members import deployment, eventually, policy
 from tests.live.support.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, POLICIES
-from tests.live.support.rebalancing_members import cordon, has_allocated
+from tests.live.support.rebalancing_members import AGGREGATED, cordon, has_allocated
 from tests.support.builders import Object
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
@@ -27,7 +35,7 @@ PODS = "/api/v1/namespaces/default/pods"
 async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Partitioned]:
     folder = tmp_path_factory.mktemp("federation")
     async with partitioned("application-failover", folder, living=NAMES) as place:
-        await place.run()
+        await place.run(sections={"pendingReplicas": {"longerThan": "3s", "lookEvery": "300ms"}})
         yield place
 
 
@@ -201,6 +209,34 @@ async def test_state_travels_to_the_next_copy_as_labels(place: Partitioned) -> N
     await clean_up(place, "state")
 
 
+async def test_a_replica_without_a_node_goes_elsewhere_and_the_ready_one_stays(place: Partitioned) -> None:
+    """Without application failover, and with one that keeps what is available."""
+    keeping = failing_over(*NAMES, seconds=2, preserveAvailableReplicas=True)["failover"]
+    for name, more in (("crowded", {}), ("kept", {"failover": keeping})):
+        await apply(place, name, {"placement": {"replicaScheduling": AGGREGATED}, **more})
+        binding = await binding_that(place, name, lambda one: len(targets(one)) == 1)
+        (home,) = targets(binding)
+        await ready_in(place, home, name)
+        async with counting(place.place, name, NAMES) as census:
+            await until(lambda: census.count == 2, "it is not ready")
+            await lose_one(place, home, name)
+            census.begin()
+            found = await binding_that(place, name, lambda one: len(targets(one)) == 2)
+            assert {each["replicas"] for each in found["spec"]["clusters"]} == {1}
+            assert home in targets(found)
+            assert not tasks(found)
+            await until(lambda: census.count == 2, "the other replica is not ready")
+            assert census.lowest == 1
+        (work,) = (await place.hub.get(works(home)))["items"]
+        await eventually(
+            place.hub,
+            f"{works(home)}/{work['metadata']['name']}",
+            lambda one: condition(one, "Unschedulable").get("reason") == "Scheduled",
+        )
+        await told(place, "PendingReplicasGiven", f"1 of {home}", "node(s) were unschedulable")
+        await clean_up(place, name)
+
+
 async def test_killed_again_and_again_it_moves_once_and_keeps_its_clock(place: Partitioned) -> None:
     await apply(place, "killed", failing_over(*NAMES, seconds=12))
     await ready_in(place, "member1", "killed")
@@ -226,6 +262,13 @@ async def break_down(place: Partitioned, member: str) -> None:
     await cordon(place.place, member, unschedulable=True)
     for pod in (await place.members[member].get(PODS))["items"]:
         await place.members[member].delete(f"{PODS}/{pod['metadata']['name']}")
+
+
+async def lose_one(place: Partitioned, member: str, name: str) -> None:
+    """Have one pod there for which no node is left; the other one keeps its node."""
+    await cordon(place.place, member, unschedulable=True)
+    pods = (await place.members[member].get(f"{PODS}?labelSelector=app%3D{name}"))["items"]
+    await place.members[member].delete(f"{PODS}/{pods[0]['metadata']['name']}")
 
 
 async def clean_up(place: Partitioned, name: str) -> None:

@@ -9,7 +9,9 @@ import msgspec
 import pytest
 
 from federation.api import ResourceBinding
+from federation.controllers.failover.pending_replicas import PendingReplicasSettings
 from federation.controllers.propagation.works import WorksController
+from federation.failover.pending_replicas import PendingRules
 from federation.hub.hub import Hub
 from federation.hub.object_api import ObjectApi
 from federation.hub.work_index import WorkIndex
@@ -25,6 +27,7 @@ from reberth.client.watcher import WatchSettings
 from reberth.cluster.cache import ADDED, BOOKMARK, MODIFIED
 from reberth.cluster.kinds import Resource
 from reberth.protocol.response import WatchEvent
+from reberth.values.duration import Duration
 from reberth.values.errors import ApiError, Forbidden, NotFound, Unauthorized
 from tests.support.federation.objects import bare_cluster, claimed_binding
 
@@ -36,7 +39,8 @@ def make(**switches: bool) -> list[str]:
     """Name what is made; nothing of it runs."""
     cache = NotifyingCache(lambda _kind, _record: None, version=(1, 36))
     hub = Hub(cast("ObjectApi", None), cache, cast("EventRecorder", None), lambda: 0.0)
-    settings = FederationSettings(controllers=Switches(**switches))
+    pending = PendingReplicasSettings(longer_than=Duration(300))
+    settings = FederationSettings(controllers=Switches(**switches), pending_replicas=pending)
     made = Federation(Access(None), settings)._make(hub, WorkIndex(hub))
     return [type(each).__name__ for each in made]
 
@@ -48,7 +52,8 @@ async def test_all_controllers_are_enabled_by_default() -> None:
 @pytest.mark.parametrize("switch", SWITCHES)
 async def test_each_may_be_switched_off_alone(switch: str) -> None:
     name = "".join(part.capitalize() for part in switch.split("_"))
-    needs_it = {"ApplicationFailoverController"} if switch == "scheduler" else set()
+    by_scheduler = {"ApplicationFailoverController", "PendingReplicasController"}
+    needs_it = by_scheduler if switch == "scheduler" else set()
     assert set(make()) - set(make(**{switch: False})) == {f"{name}Controller"} | needs_it
 
 
@@ -59,7 +64,14 @@ async def test_without_members_and_execution_no_member_is_called() -> None:
         "Sessions",
         "TokensController",
         "NamespacesController",
+        "PendingReplicasController",
     }
+
+
+def test_replicas_without_a_node_stay_unless_it_is_said_after_which_time_they_go() -> None:
+    assert FederationSettings().pending_replicas.rules() is None
+    said = PendingReplicasSettings(longer_than=Duration(300)).rules()
+    assert said == PendingRules(300, 600)
 
 
 class _Recorder:

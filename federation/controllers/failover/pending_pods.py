@@ -1,0 +1,77 @@
+"""Pods of copies that kube-scheduler finds no node for, as a member's cache has them, and why they get none.
+
+Only those of Deployments: the replicas of a StatefulSet are not alike. A pod with a scheduling gate is not
+meant to have a node yet.
+"""
+
+from collections import Counter, defaultdict
+
+from federation.hub.sessions import Session
+from federation.objects import resources
+from federation.objects.template import ResourceTemplate
+from federation.propagation.work_sync import work_of
+from reberth.cluster.kinds import POD
+from reberth.cluster.rows import PodRow
+from reberth.cluster.snapshot import take
+from reberth.forecast.forecast import Forecast, forecast
+from reberth.forecast.state.facts import SnapshotFacts
+from reberth.forecast.state.incoming_pod import read_pending_pod
+from reberth.forecast.state.profile import default_scheduler
+from reberth.forecast.state.view import view_snapshot
+
+Place = tuple[str, str]
+"""Namespace and name of a Work."""
+_DEPLOYMENTS = next(each for each in resources.TEMPLATES if each.kind.name == "Deployment")
+_VERSION = (1, 36)
+_GONE = "they are gone by now."
+_HAS_VOLUMES = "kube-scheduler finds none; they have volumes, which are not watched in members."
+_MAY_RUN = "kube-scheduler has found none, but there is one by now."
+
+
+def list_pending(session: Session) -> dict[Place, list[PodRow]]:
+    """List the pods that have no node, by the Work of their copy."""
+    found: defaultdict[Place, list[PodRow]] = defaultdict(list)
+    for row in session.cache.of(POD).rows():
+        if _is_pending(row) and (copy := _find_copy(session, row)) and (place := work_of(copy.metadata)):
+            found[place].append(row)
+    return dict(found)
+
+
+def explain_pending(session: Session, row: PodRow, *, now: float) -> str:
+    """Say why it has no node, as the forecast for kube-scheduler with its default settings has it."""
+    if any(each.persistent_volume_claim for each in row.spec.volumes or ()):
+        return _HAS_VOLUMES
+    facts = SnapshotFacts(take(session.cache, now=now), _VERSION)
+    place = facts.snapshot.pods.named(row.namespace, row.name)
+    if place is None:
+        return _GONE
+    found = forecast(read_pending_pod(facts, place), view_snapshot(facts), default_scheduler(_VERSION))
+    return _sum_up(found) if isinstance(found, Forecast) else f"{found.reason}."
+
+
+def _sum_up(found: Forecast) -> str:
+    if found.rejected:
+        return f"{found.rejected}."
+    if len(found.feasible):
+        return _MAY_RUN
+    counts: Counter[str] = Counter()
+    for each in found.refusals:
+        counts[each.reason] += int(each.nodes.sum())
+    why = ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items()))
+    return f"no node of the cluster is available: {why or 'it has none'}."
+
+
+def _is_pending(row: PodRow) -> bool:
+    is_waiting = row.node is None and not row.is_finished and not row.is_terminating
+    return is_waiting and row.problems is not None and row.problems.unscheduled == "Unschedulable"
+
+
+def _find_copy(session: Session, row: PodRow) -> ResourceTemplate | None:
+    """Find the Deployment of a pod: ReplicaSets, which stand between them, are not watched in members."""
+    controller = row.template.controller
+    if controller is None or controller.kind != "ReplicaSet":
+        return None
+    copy = session.find(_DEPLOYMENTS, row.namespace, controller.name.rpartition("-")[0])
+    spec = copy.part("spec") if copy else None
+    selector = spec.get("selector", {}) if isinstance(spec, dict) else {}
+    return copy if (selector.get("matchLabels") or {}).items() <= row.labels.items() else None

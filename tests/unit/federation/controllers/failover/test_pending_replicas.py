@@ -1,0 +1,213 @@
+"""Pods without a node in a member: what their Work tells, and where their replicas go, with a fake hub."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from msgspec.structs import replace
+
+from federation.controllers.failover.pending_replicas import (
+    PendingReplicasController,
+    PendingReplicasSettings,
+)
+from federation.hub.sessions import Sessions
+from federation.objects import resources
+from federation.objects.cache import NotifyingCache
+from federation.objects.conditions import find_condition
+from federation.objects.names import WORK_NAME, WORK_NAMESPACE
+from federation.propagation.schedule_result import write_placement
+from reberth.cluster.kinds import NODE, POD, Resource
+from reberth.records import Condition, Node, Pod
+from reberth.values.duration import Duration, PositiveDuration
+from reberth.values.errors import Conflict
+from tests.support import builders
+from tests.support.federation.clusters import DYNAMIC
+from tests.support.federation.failing import FailingHub, member
+from tests.support.federation.objects import as_template, claimed_binding, given
+from tests.support.metrics import read_metric
+
+pytestmark = pytest.mark.looptime
+SETTINGS = PendingReplicasSettings(longer_than=Duration(60), look_every=PositiveDuration(10))
+DEPLOYMENTS = resources.TEMPLATES[0]
+NO_NODE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+
+
+FULL = "no node of the cluster is available: 1 Too many pods."
+RS = builders.owner("ReplicaSet", "web-5d9c")
+
+
+def full_node() -> Any:
+    built = builders.node("n1", pods=0)
+    built["metadata"] |= {"uid": "n1", "resourceVersion": "5"}
+    return built
+
+
+class Member:
+    """The caches of a member with a node that has no room for pods."""
+
+    def __init__(self, work: Any) -> None:
+        self.cache = NotifyingCache(lambda *_: None, version=(1, 36))
+        self.version = 10
+        annotations = {WORK_NAMESPACE: work.metadata.namespace, WORK_NAME: work.metadata.name}
+        metadata = {
+            "name": "web",
+            "namespace": "default",
+            "uid": "d",
+            "resourceVersion": "5",
+            "annotations": annotations,
+        }
+        spec = {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}}
+        wire = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+        self.cache.replace(DEPLOYMENTS.kind, [as_template(wire)], "9")
+        self.cache.replace(NODE, [builders.as_record(Node, full_node())], "9")
+        self.cache.replace(POD, [], "9")
+
+    def find(self, resource: Any, namespace: str, name: str) -> Any:
+        return self.cache.of(resource.kind).named(namespace, name)
+
+    def have(self, name: str, event: str = "MODIFIED", **more: Any) -> None:
+        self.version += 1
+        status = {"conditions": [NO_NODE]}
+        said = {"labels": {"app": "web"}, "owned_by": RS, "uid": name, "status": status, **more}
+        built = builders.pod(name, **said)
+        built["metadata"]["resourceVersion"] = str(self.version)
+        self.cache.apply(POD, event, builders.as_record(Pod, built))
+
+
+class PendingHub(FailingHub):
+    """A workload with three replicas in m1; m2 has room."""
+
+    def __init__(self, *members: Any, settings: PendingReplicasSettings = SETTINGS, **more: Any) -> None:
+        super().__init__(*members or (member("m1"), member("m2")))
+        self.pending_settings = settings
+        spec = {"placement": DYNAMIC, "clusters": given(m1=3), **more}
+        self.put(resources.BINDINGS, replace_annotations(claimed_binding(**spec)))
+        self.report("m1", 2)
+        self.member = Member(self._find_work("m1", "web"))
+        self.restart()
+
+    def restart(self) -> None:
+        """Work as another process, which has seen no pod yet."""
+        self.start()
+        scheduler = next(each for each in self.controllers if hasattr(each, "placing"))
+        sessions = SimpleNamespace(get=self._get, is_usable=lambda name: name == "m1")
+        controller = PendingReplicasController(
+            self.hub, self._index, cast("Sessions", sessions), scheduler.placing, self.pending_settings
+        )
+        self.controllers = [scheduler, controller]
+        known: tuple[Resource[Any], ...] = (resources.CLUSTERS, resources.WORKS, resources.BINDINGS)
+        for resource in known:
+            for record in self.cache.of(resource.kind).rows():
+                controller.on_change(resource, record)
+
+    def _get(self, name: str) -> Any:
+        return self.member if name == "m1" else None
+
+    @property
+    def told(self) -> Condition | None:
+        work = self._find_work("m1", "web")
+        assert work is not None
+        return find_condition(work.status.conditions, "Unschedulable")
+
+
+def replace_annotations(one: Any) -> Any:
+    """As one that is scheduled."""
+    applied = write_placement(one)
+    note = {"policy.karmada.io/applied-placement": applied}
+    return replace(one, metadata=replace(one.metadata, annotations=note))
+
+
+async def test_a_replica_without_a_node_goes_elsewhere_when_it_has_waited_for_long() -> None:
+    hub, before = PendingHub(), read_metric("reberth_federation_pending_replicas_given_total")
+    hub.member.have("web-1", node="n1")
+    hub.member.have("web-2")
+    await hub.live(15)
+    assert hub.told is not None
+    assert (hub.told.status, hub.told.reason) == ("True", "Waiting")
+    assert (
+        hub.told.message
+        == "1 of its pods have no node: no node of the cluster is available: 1 Too many pods."
+    )
+    await hub.live(40)
+    assert hub.clusters() == {"m1": 3}
+    await hub.live(16)
+    assert hub.clusters() == {"m1": 2, "m2": 1}
+    assert hub.told.reason == "Stuck"
+    note = f"Replicas without a node go to other clusters: 1 of m1: {FULL}"
+    assert ("PendingReplicasGiven", note) in hub.events
+    assert read_metric("reberth_federation_pending_replicas_given_total") - before == 1
+    hub.member.have("web-2", "DELETED")
+    hub.report("m1", 2, of=2)
+    await hub.live(11)
+    assert (hub.told.status, hub.told.reason) == ("False", "Scheduled")
+    assert read_metric("reberth_federation_pending_replicas") == 0
+
+
+async def test_pods_that_get_a_node_in_time_tell_it_and_move_nothing() -> None:
+    hub = PendingHub()
+    hub.member.have("web-1")
+    await hub.live(25)
+    hub.member.have("web-1", node="n1", status={"conditions": []})
+    await hub.live(90)
+    assert hub.clusters() == {"m1": 3}
+    assert hub.told is not None
+    assert hub.told.reason == "Scheduled"
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"owned_by": builders.owner("ReplicaSet", "other-5d9c")},
+        {"owned_by": builders.owner("StatefulSet", "web")},
+        {"owned_by": None},
+        {"labels": {"app": "other"}},
+        {"status": {"conditions": [NO_NODE | {"reason": "SchedulingGated"}]}},
+        {"deleted": "2027-01-15T07:59:00Z"},
+    ],
+)
+async def test_pods_that_are_not_of_the_copy_or_want_no_node_do_not_count(odd: Any) -> None:
+    hub = PendingHub()
+    hub.member.have("web-1", **odd)
+    await hub.live(90)
+    assert hub.told is None
+    assert hub.clusters() == {"m1": 3}
+
+
+async def test_without_room_elsewhere_it_is_told_once_and_looked_at_again() -> None:
+    hub = PendingHub(member("m1"), member("m2", 0))
+    hub.member.have("web-1")
+    await hub.live(140)
+    binding, template = [note for reason, note in hub.events if reason == "PendingReplicasHeld"]
+    assert binding == template
+    assert binding == "Replicas without a node (m1:1) stay: no other cluster has room for them."
+    hub.put(resources.CLUSTERS, member("m2", 9))
+    await hub.live(31)
+    assert hub.clusters() == {"m1": 2, "m2": 1}
+
+
+async def test_what_was_stuck_is_so_for_the_next_process_too() -> None:
+    hub = PendingHub(member("m1"), member("m2", 0))
+    hub.member.have("web-1")
+    await hub.live(80)
+    hub.restart()
+    hub.put(resources.CLUSTERS, member("m2", 9))
+    await hub.live(35)
+    assert hub.clusters() == {"m1": 2, "m2": 1}
+
+
+async def test_a_write_that_meets_another_one_is_decided_again() -> None:
+    hub = PendingHub()
+    hub.member.have("web-1")
+    await hub.live(55)
+    hub.refuse = [Conflict("patch", "somebody wrote"), Conflict("patch", "somebody wrote")]
+    await hub.live(30)
+    assert hub.clusters() == {"m1": 2, "m2": 1}
+
+
+async def test_pods_with_volumes_are_explained_without_a_forecast() -> None:
+    hub = PendingHub()
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    hub.member.have("web-1", volumes=volumes)
+    await hub.live(25)
+    assert hub.told is not None
+    assert "volumes, which are not watched" in (hub.told.message or "")
