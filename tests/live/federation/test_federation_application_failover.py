@@ -22,7 +22,7 @@ from tests.live.support.failing_members import (
 )
 from tests.live.support.hub_and_members import deployment, eventually, policy
 from tests.live.support.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, POLICIES
-from tests.live.support.rebalancing_members import AGGREGATED, cordon, has_allocated
+from tests.live.support.rebalancing_members import AGGREGATED, DYNAMIC, cordon, has_allocated, stand
 from tests.support.builders import Object
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
@@ -53,8 +53,10 @@ def failing_over(*members: str, seconds: int = 2, **more: Any) -> Object:
     }
 
 
-async def apply(place: Partitioned, name: str, spec: Object, *, life: str = "", **template: Any) -> None:
-    made = deployment(name, 2, grace=1)
+async def apply(
+    place: Partitioned, name: str, spec: Object, *, life: str = "", replicas: int = 2, **template: Any
+) -> None:
+    made = deployment(name, replicas, grace=1)
     pod = made["spec"]["template"]
     pod["spec"] |= template
     if life:
@@ -181,6 +183,30 @@ async def test_purged_directly_there_are_never_two_copies(place: Partitioned) ->
     watching.cancel()
     assert not any(old and new for old, new in seen)
     await clean_up(place, "alone")
+
+
+async def test_of_a_workload_in_two_clusters_all_that_is_in_the_failing_one_moves(place: Partitioned) -> None:
+    """The replica in the other cluster stays, and so does the one that is ready, until others are."""
+    failover = failing_over(*NAMES)["failover"]
+    await apply(
+        place, "partial", {"placement": {"replicaScheduling": DYNAMIC}, "failover": failover}, replicas=3
+    )
+    await binding_that(place, "partial", targets)
+    await stand(place.place, "partial", {"member1": 2, "member2": 1})
+    async with counting(place.place, "partial", NAMES) as census:
+        await ready_in(place, "member1", "partial")
+        await ready_in(place, "member2", "partial", 1)
+        await until(lambda: census.count == 3, "it is not ready, or pods of it are elsewhere")
+        await lose_one(place, "member1", "partial")
+        census.begin()
+        found = await binding_that(place, "partial", lambda one: "member1" not in targets(one))
+        given = {each["name"]: each["replicas"] for each in found["spec"]["clusters"]}
+        assert sum(given.values()) == 3
+        assert given["member2"] >= 1
+        await eventually(place.members["member1"], f"{DEPLOYMENTS}/partial", is_gone)
+        await until(lambda: census.count == 3, "the new replicas are not ready")
+        assert census.lowest == 2
+    await clean_up(place, "partial")
 
 
 async def test_with_never_the_old_copy_stays_until_a_person_ends_the_task(place: Partitioned) -> None:
