@@ -7,11 +7,12 @@ its first time, it has not settled.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from federation.objects.conditions import find_condition
 from federation.objects.health import HEALTHY, UNHEALTHY
+from federation.objects.template import Object
 from reberth.records import Condition
 from reberth.values.timestamp import TimeError, parse_time
 
@@ -70,6 +71,13 @@ def tell_health(has: tuple[Condition, ...] | None, copy: CopyHealth, *, now: flo
     yield Condition(SETTLED, str(is_settled), *(_TOLD[SETTLED] if is_settled else _NOT_YET))
     if (failing := _tell_failing(find_condition(has, FAILING), copy, now)) is not None:
         yield failing
+
+
+def changes_failure(had: tuple[Condition, ...] | None, written: Iterable[Object]) -> bool:
+    """Tell whether these conditions begin or end a failure."""
+    before = find_condition(had, FAILING)
+    after = next((each for each in written if each["type"] == FAILING), None)
+    return after is not None and (before.status if before else "False") != after["status"]
 
 
 def _has_settled(had: Condition | None, now: float) -> bool:

@@ -11,6 +11,8 @@ from typing import Annotated, Any, NamedTuple
 from msgspec import Meta
 
 from federation.api import WORK_API_VERSION, Cluster, PurgeMode
+from federation.api.eviction_blocks import read_application_failover
+from federation.failover.health_clock import changes_failure
 from federation.hub.call_priority import Urgency
 from federation.hub.hub import Hub, refer_to
 from federation.hub.member_apply import apply_to_member, delete_from_member, read_from_member, refuse_role
@@ -118,6 +120,7 @@ class ExecutionController:
             per_lane=settings.workers_per_member,
         )
         self._reports = WorkQueue("reports", self._report, settings, urgency=Urgency.REPORTING)
+        self._alarms = WorkQueue("alarms", self._report, settings, urgency=Urgency.PLACING)
         self._written: dict[Key, dict[Key, AppliedManifest]] = {}
         self._outcomes: dict[Key, _Outcomes] = {}
         self._changes: dict[Key, _Change] = {}
@@ -133,6 +136,7 @@ class ExecutionController:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._queue.run())
             group.create_task(self._reports.run())
+            group.create_task(self._alarms.run())
 
     def _on_member_change(self, cluster: str, record: ResourceTemplate | None) -> None:
         """Queue the Work of a changed copy, or all Works of a member that has just been synced."""
@@ -325,13 +329,21 @@ class ExecutionController:
             return
 
     def _report_later(self, key: Key, work: HeldWork, found: _Outcomes) -> None:
-        """Keep the outcomes; the reports queue writes them at a lower urgency."""
+        """Keep the outcomes; they are written at a lower urgency, unless a failover depends on them."""
         self._outcomes[key] = found
         self._changes.pop(key, None)
         change = found.change(work, now=self._hub.clock(), rules=self._hub.rules)
         if change is not None:
             self._changes[key] = _Change(work, change)
-            self._reports.add(key)
+            (self._alarms if self._is_alarm(work, change) else self._reports).add(key)
+
+    def _is_alarm(self, work: HeldWork, change: Object) -> bool:
+        """Tell whether a workload that fails over begins or ceases to fail: it would leave for old news."""
+        key = binding_of(work.metadata, WORK_API_VERSION)
+        binding = self._hub.find_binding(key) if key else None
+        if binding is None or read_application_failover(binding) is None:
+            return False
+        return changes_failure(work.status.conditions, change["status"].get("conditions", ()))
 
     async def _report(self, key: Key) -> None:
         await self._hub.api.wait_for_turn()

@@ -10,6 +10,7 @@ import pytest
 from federation.api import Cluster
 from federation.controllers.propagation import execution
 from federation.controllers.propagation.execution import ExecutionController, ExecutionSettings
+from federation.hub.call_priority import URGENCY, Urgency
 from federation.hub.sessions import Sessions
 from federation.objects import resources
 from federation.objects.cache import NotifyingCache
@@ -17,11 +18,20 @@ from federation.objects.names import tie_to_binding
 from federation.objects.resources import HeldWork
 from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.work_sync import change_work_status
+from federation.propagation.works import write_work
 from reberth.cluster.kinds import Resource
 from reberth.records import ObjectMeta
 from reberth.values.errors import ApiError, Forbidden, Invalid, NotFound
 from tests.support.federation.fake_hub import FakeHub
-from tests.support.federation.objects import NOW, as_template, bare_cluster, claimed_binding, work
+from tests.support.federation.objects import (
+    NOW,
+    WEB,
+    as_template,
+    bare_cluster,
+    claimed_binding,
+    template,
+    work,
+)
 
 pytestmark = pytest.mark.looptime
 ROLES, _, _, ROLE_BINDINGS = resources.RBAC_KINDS
@@ -146,6 +156,26 @@ def member_cluster(**meta: Any) -> Cluster:
     return msgspec.structs.replace(
         made, metadata=msgspec.structs.replace(made.metadata, namespace="", **meta)
     )
+
+
+@pytest.mark.parametrize(
+    ("failover", "wanted"), [(None, Urgency.REPORTING), ({"application": {}}, Urgency.PLACING)]
+)
+async def test_that_a_workload_which_fails_over_fails_is_told_before_other_reports(
+    failover: Any, wanted: Urgency
+) -> None:
+    hub, urgencies = ExecutionHub(), []
+    hub.put(resources.BINDINGS, claimed_binding(failover=failover))
+    merge = hub.merge
+
+    async def note(resource: Resource[Any], name: str, patch: Object, **more: Any) -> Any:
+        urgencies.append(URGENCY.get())
+        return await merge(resource, name, patch, **more)
+
+    hub.merge = note  # type: ignore[method-assign]
+    hub.put(resources.WORKS, work(write_work(WEB, claimed_binding(), template(), "m1", 3)))
+    await hub.run(5)
+    assert urgencies == [wanted]
 
 
 async def test_what_is_told_of_a_work_is_computed_once_unless_it_has_changed(
