@@ -7,6 +7,7 @@ planning/failover for substitutes.
 
 import asyncio
 from functools import partial
+from math import inf
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -104,6 +105,8 @@ class ApplicationFailoverController:
         self._clocks = ClockReader(began=hub.clock(), skew=settings.clock_skew)
         self._shapes: dict[str, object] = {}
         self._reasons = metrics.ReasonCounts()
+        self._begun: dict[Key, float] = {}
+        """When evictions began whose condition is not written yet."""
         self._queue = WorkQueue(
             "applicationFailover",
             self._reconcile,
@@ -154,12 +157,21 @@ class ApplicationFailoverController:
             return None
         if await self._return(key, binding):
             return _SOON
+        if (left := self._count_down(key)) > 0:
+            return left
         found = self._find_way(key, binding, verdict)
         if isinstance(found, Substitute):
             await asyncio.sleep(self._pace.reserve(asyncio.get_running_loop().time()))
             return await self._begin(key)
         await self._tell(key, binding, found)
         return self._wait_for(key, binding, found)
+
+    def _count_down(self, key: Key) -> float:
+        """Return how long its condition waits: the change that begins an eviction calls for it at once."""
+        left = self._begun.get(key, -inf) + _SOON - asyncio.get_running_loop().time()
+        if left <= 0:
+            self._begun.pop(key, None)
+        return left
 
     def _judge(self, key: Key, binding: ResourceBinding | None) -> FailoverVerdict | None:
         if binding is None or read_application_failover(binding) is None:
@@ -222,6 +234,7 @@ class ApplicationFailoverController:
             new = (each for each in found.evicted.spec.graceful_eviction_tasks or () if each not in known)
             with telling_failure(self._hub, key, binding, new):
                 written = await self._hub.patch(resources.binding_resource(key.kind), binding, patch)
+        self._begun[key] = asyncio.get_running_loop().time()
         tell_begun(self._hub, key, binding, written)
         for each in found.due:
             _count_begun(each, now)
@@ -244,6 +257,7 @@ class ApplicationFailoverController:
 
     async def _forget(self, key: Key, binding: ResourceBinding | None) -> None:
         self._reasons.forget(key)
+        self._begun.pop(key, None)
         self._clocks.forget(str(key))
         if binding is not None and is_scheduled_by_us(binding):
             written = await self._prune(key, binding)

@@ -45,6 +45,17 @@ def running_in(*clusters: str, **said: Any) -> FailingHub:
     return hub
 
 
+async def test_the_condition_of_an_eviction_is_written_when_the_new_copies_have_been() -> None:
+    hub = running_in("m1", tolerationSeconds=3)
+    await hub.live(5)
+    hub.report("m1", 1)
+    await hub.live(3.5)
+    assert hub.clusters() == {"m2": 3}
+    assert hub.condition().reason == "Tolerating"
+    await hub.live(1)
+    assert hub.condition().reason == "Evicting"
+
+
 async def test_a_workload_that_fails_for_longer_than_is_tolerated_leaves_in_one_write() -> None:
     hub, before = running_in("m1", tolerationSeconds=10), begun()
     await hub.live(5)
