@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -126,14 +126,20 @@ def _settings(port: int, namespace: str, **more: Any) -> Object:
 
 @contextlib.asynccontextmanager
 async def federated(
-    prefix: str, names: Sequence[str] = MEMBERS, *, without: Sequence[str] = _ALONE, real: int = 0
+    prefix: str,
+    names: Sequence[str] = MEMBERS,
+    *,
+    without: Sequence[str] = _ALONE,
+    real: int = 0,
+    flags: Mapping[str, list[str]] | None = None,
 ) -> AsyncIterator[Place]:
     """API servers on one etcd, the members known to the hub; nothing works on them yet.
 
-    Members are API servers alone, or whatever is not left out of them, with so many real nodes.
+    Members are API servers alone, or whatever is not left out of them, with so many real nodes. The flags are
+    those of the hub's programs.
     """
     async with contextlib.AsyncExitStack() as stack:
-        hub = await stack.enter_async_context(running(f"{prefix}-hub", without=_ALONE))
+        hub = await stack.enter_async_context(running(f"{prefix}-hub", without=_ALONE, flags=flags))
         client = await stack.enter_async_context(hub.client())
         await manifests.apply(client, FOLDER)  # they go with the cluster: finalizers may keep their objects
         options: dict[str, Any] = {"without": without, "shares_etcd_of": hub, "real": real}
