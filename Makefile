@@ -19,7 +19,7 @@ down: $(VENV)/installed ## stop all of it and delete its folders
 	@$(RUN) -m localproduct.federated down
 	@$(RUN) -m localcluster down
 
-generate: $(VENV)/installed ## write the dashboards, the alerts and the commented policy
+generate: $(VENV)/installed ## write the dashboards, the alerts, the commented policy and the support matrix
 	@$(RUN) -m generating
 
 test: $(VENV)/installed ## run lint, types, layers, unit, speed and live tests

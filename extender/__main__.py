@@ -15,7 +15,7 @@ from reberth.cli.inputs import (
     version_argument,
 )
 from reberth.cli.pipes import ending_with_reader
-from reberth.cluster.pods.requests import Version
+from reberth.cluster.pods.requests import NEWEST, Version, write_version
 from reberth.runtime import logs
 from reberth.values.errors import ConfigurationError, taken_apart
 
@@ -61,10 +61,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--kubernetes",
-        default="1.36",
+        default=NEWEST,
         type=version_argument,
         metavar="VERSION",
-        help="version of kube-scheduler (default: 1.36)",
+        help=f"version of kube-scheduler (default: {write_version(NEWEST)})",
     )
     add_access_arguments(parser)
     return parser

@@ -56,6 +56,7 @@ from reberth.client.lease import Leadership, LeaseLost, leading, name_holder
 from reberth.client.mirror import Mirror, mirroring
 from reberth.client.watcher import NOT_INSTALLED, Watcher
 from reberth.cluster.kinds import Kind, Resource
+from reberth.cluster.pods.requests import NEWEST
 from reberth.cluster.tables import meta_of
 from reberth.config.settings import load
 from reberth.records import Record
@@ -69,7 +70,6 @@ DONE, LOST, BAD_INPUT = 0, 1, 2
 Listener = Callable[[Resource[Any], Any], None]
 Lease = AbstractAsyncContextManager[Leadership | Refused]
 REPORTER = "reberth.dev/federation"
-_VERSION = (1, 36)
 _LAST_WORDS = 0.5
 """Seconds for which Events are still written when the process stops."""
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
@@ -104,7 +104,7 @@ class Federation:
         self._settings = settings
         self._listeners: list[Listener] = []
         self._status_listeners: list[Listener] = []
-        self._cache = NotifyingCache(self._notify, on_status=self._notify_of_status, version=_VERSION)
+        self._cache = NotifyingCache(self._notify, on_status=self._notify_of_status, version=NEWEST)
         self._catalog = KindCatalog()
         self._role = "starting"
         self._mirror: Mirror | None = None

@@ -59,7 +59,7 @@ class SchedulerSettings(Section, frozen=True):
     extender: str = ""
     """File with the settings of Reberth's extender, if the configuration names the extender."""
     kubernetes: str = ""
-    """Its version, e.g. 1.36 (default: the version of the API server)."""
+    """Its version, e.g. 1.37 (default: the version of the API server)."""
 
     def __post_init__(self) -> None:
         if self.kubernetes:

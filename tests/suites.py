@@ -23,7 +23,7 @@ from xml.etree import ElementTree as ET
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from localcluster.build.products import OLDER_KUBERNETES  # noqa: E402 - likewise
+from localcluster.build.products import OTHER_KUBERNETES  # noqa: E402 - likewise
 from localcluster.host import processes  # noqa: E402 - the tree is importable only from here on
 from localcluster.realnodes import requirements  # noqa: E402 - likewise
 
@@ -106,11 +106,12 @@ def leave_out() -> str:
 
 
 def soak() -> None:
-    """The long-running tests, and all live tests on the older Kubernetes too."""
+    """The long-running tests, and all live tests on the other versions of Kubernetes too."""
     refuse_skips(pytest("soak", "-m", f"soak{leave_out()}", "-s", "tests"))
-    os.environ["KUBERNETES"] = OLDER_KUBERNETES
-    refuse_skips(pytest("live-older", "-m", f"live and not soak{leave_out()}", *LIVE))
-    del os.environ["KUBERNETES"]
+    for version in OTHER_KUBERNETES:
+        os.environ["KUBERNETES"] = version
+        refuse_skips(pytest(f"live-{version}", "-m", f"live and not soak{leave_out()}", *LIVE))
+        del os.environ["KUBERNETES"]
 
 
 def bench() -> None:

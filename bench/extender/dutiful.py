@@ -13,17 +13,18 @@ import sys
 from bench.extender.floor import Responder
 from extender.answers.memory import ClusterMemory
 from extender.answers.wire import read_args
-from extender.server.process import MIRRORED, VERSION
+from extender.server.process import MIRRORED
 from reberth.client.access import Access
 from reberth.client.api import Api
 from reberth.client.mirror import mirroring
+from reberth.cluster.pods.requests import NEWEST
 from reberth.memory.addon_scores import ScoreSettings
 
 
 class Dutiful(Responder):
     """One connection, whose calls are read."""
 
-    memory = ClusterMemory(ScoreSettings(), version=VERSION)
+    memory = ClusterMemory(ScoreSettings(), version=NEWEST)
 
     def look_at(self, body: bytes) -> None:
         self.memory.locate(read_args(body).nodes)

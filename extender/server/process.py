@@ -31,6 +31,7 @@ from reberth.client.events import EventRecorder, recording
 from reberth.client.mirror import Mirror, mirroring
 from reberth.client.server_clock import ServerClock
 from reberth.cluster.kinds import ALL_RESOURCES, BUDGET, HISTORY, JOB, NODE, POD, REPLICA_SET, SCORE
+from reberth.cluster.pods.requests import NEWEST
 from reberth.runtime.http_server import Server
 from reberth.runtime.live_files import LiveSettings
 from reberth.runtime.logs import Log
@@ -40,8 +41,6 @@ log = Log(__name__)
 
 _KINDS = {NODE, POD, REPLICA_SET, JOB, BUDGET, HISTORY, SCORE}
 MIRRORED = tuple(resource for resource in ALL_RESOURCES if resource.kind in _KINDS)
-# Kubernetes versions differ in how they count a pod's requests, which the extender does not use.
-VERSION = (1, 36)
 _LARGEST_PIECE = 2**23
 
 
@@ -64,7 +63,7 @@ class ExtenderProcess:
         self._call_tracker = CallTracker(PARTS)
         self._memory = ClusterMemory(
             self._first.scores,
-            version=VERSION,
+            version=NEWEST,  # versions differ in the requests of pods, which the extender does not use
             on_change=self._changes.fire,
             on_bound=lambda pod: self._call_tracker.place(pod, self._settings().attention),
         )

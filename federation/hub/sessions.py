@@ -29,6 +29,7 @@ from reberth.client.api import ApiSettings
 from reberth.client.mirror import mirroring
 from reberth.client.watcher import WatchSettings
 from reberth.cluster.kinds import NODES, PODS, Kind, Resource
+from reberth.cluster.pods.requests import NEWEST
 from reberth.runtime.faults import FAULTS
 from reberth.runtime.logs import Log
 from reberth.values.duration import Duration
@@ -37,8 +38,6 @@ from reberth.values.refusal import describe_fault
 
 log = Log(__name__)
 
-# Versions of Kubernetes differ in the requests of a pod that is being resized; that does not matter here.
-_VERSION = (1, 36)
 PUSH = "Push"
 _OPEN_AGAIN = 5.0
 """Seconds until a session that broke is opened again."""
@@ -240,7 +239,7 @@ class Sessions:
                 self._queue.add_later(Key(CLUSTER_API_VERSION, "Cluster", "", name), again)
 
     async def _mirror(self, name: str, path: str) -> None:
-        cache = NotifyingCache(lambda kind, record: self._on_change(name, kind, record), version=_VERSION)
+        cache = NotifyingCache(lambda kind, record: self._on_change(name, kind, record), version=NEWEST)
         async with ObjectApi(Access(path, is_followed=False), self._settings.api) as api:
             api.leadership = self._hub.api.leadership
             session = Session(api, cache, asyncio.Event())

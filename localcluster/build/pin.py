@@ -1,4 +1,4 @@
-"""Write the go.mod and go.sum of a product anew: python -m localcluster.build.pin kubernetes-1.36.3.
+"""Write the go.mod and go.sum of a product anew: python -m localcluster.build.pin kubernetes-1.37.1.
 
 A maintainer runs it after a change of a version in `products`. The published module of Kubernetes lacks the
 staging folders that its own go.mod points to, so each of these modules is replaced by its release.

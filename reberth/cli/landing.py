@@ -19,7 +19,7 @@ from reberth.cli.inputs import (
     version_argument,
 )
 from reberth.cluster.object_files import LoadedObjects
-from reberth.cluster.pods.requests import Version
+from reberth.cluster.pods.requests import NEWEST, Version, write_version
 from reberth.cluster.rows import PodRow
 from reberth.forecast.extender import (
     DEFAULTS,
@@ -33,10 +33,9 @@ from reberth.forecast.output import NEXT, PENDING, Json, describe, tabulate
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.incoming_pod import read_pending_pod
 from reberth.forecast.state.profile import KubeScheduler
+from reberth.forecast.state.proven_versions import describe_unproven
 from reberth.forecast.state.view import View, view_snapshot
 from reberth.values.timestamp import write_time
-
-_VERIFIED: tuple[Version, ...] = ((1, 35), (1, 36))
 
 
 class ForecastInputs(NamedTuple):
@@ -70,10 +69,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--kubernetes",
-        default="1.36",
+        default=NEWEST,
         metavar="VERSION",
         type=version_argument,
-        help="version of kube-scheduler (default: 1.36)",
+        help=f"version of kube-scheduler (default: {write_version(NEWEST)})",
     )
     parser.add_argument(
         "--victim",
@@ -101,27 +100,21 @@ def answer(arguments: argparse.Namespace) -> str:
     pods = dict(_describe(place, inputs) for place in places)
     if arguments.output == "table":
         return tabulate(pods)
-    whole = {"now": write_time(now), "kubernetes": _write_version(version), "pods": pods}
+    whole = {"now": write_time(now), "kubernetes": write_version(version), "pods": pods}
     return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode()
 
 
 def _warn(reading: LoadedObjects, scheduler: KubeScheduler, version: Version) -> None:
     """Print warnings about limits of the forecast to stderr."""
-    if version not in _VERIFIED:
-        verified = " and ".join(map(_write_version, _VERIFIED))
-        sys.stderr.write(
-            f"reberth: forecasts are verified for Kubernetes {verified}, not for {_write_version(version)}\n"
-        )
+    unproven = describe_unproven(version)
+    if unproven:
+        sys.stderr.write(f"reberth: {unproven}\n")
     for fault in reading.faults:
         sys.stderr.write(f"reberth: skipped: {fault}\n")
     if not len(reading.snapshot.nodes.names):
         sys.stderr.write("reberth: no node in the objects\n")
     for extender in list_other_extenders(scheduler):
         sys.stderr.write(f"reberth: extender {extender} is unknown and ignored\n")
-
-
-def _write_version(version: Version) -> str:
-    return ".".join(map(str, version))
 
 
 def _describe(place: int, inputs: ForecastInputs) -> tuple[str, Json]:

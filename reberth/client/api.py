@@ -272,7 +272,7 @@ class Api:
         await self._write(ApiRequest("evict", PODS.name, path, query, msgspec.json.encode(eviction)))
 
     async def version(self) -> str:
-        """The version of the server, such as `1.36`."""
+        """The version of the server, such as `1.37`."""
         said = await self.read_document("/version", _ServerVersion)
         return f"{said.major}.{said.minor.rstrip('+')}"
 

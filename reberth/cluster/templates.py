@@ -16,7 +16,16 @@ from msgspec.structs import replace
 
 from reberth.cluster.object_size import LARGE, NamespaceSizes, shorten, weigh
 from reberth.cluster.pods.identity import find_controller
-from reberth.cluster.pods.requests import CPU, MEMORY, PODS, STORAGE, Amounts, Version, count_bound_requests
+from reberth.cluster.pods.requests import (
+    CPU,
+    MEMORY,
+    NEWEST,
+    PODS,
+    STORAGE,
+    Amounts,
+    Version,
+    count_bound_requests,
+)
 from reberth.records import Labels, Pod, PodSpec, WorkloadIdentity
 
 # The resources that every node has, in the order in which their amounts are stored.
@@ -24,7 +33,6 @@ RESOURCES = (CPU, MEMORY, STORAGE, PODS)
 
 _NONE: Amounts = {}
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
-_ANY_VERSION = (1, 36)
 _LONGEST_UID = 128
 _MOST_EXTENDED = 64
 
@@ -111,7 +119,7 @@ class Templates:
 
 def make_bare_template(common: Pod) -> Template:
     """Make the template of a pod that does not exist yet: without a status, every version counts it alike."""
-    return make_template(common, _ANY_VERSION)
+    return make_template(common, NEWEST)
 
 
 def pack(*amounts: int) -> bytes:

@@ -199,7 +199,7 @@ def _refuse_with_nominated(
     nominated = [pod for pod in view.nominated[node] if _counts_as_nominated(incoming, view, pod, among)]
     fuller = view
     for pod in nominated:
-        fuller = fuller.with_pod_on(pod, node)
+        fuller = fuller.with_nominated(pod, node)
     for name in _filters_with_nominated(incoming, view, profile) if nominated else ():
         verdict = FILTERS[name](incoming, fuller, profile)
         if isinstance(verdict, Rejected):

@@ -31,7 +31,7 @@ from reberth.client.custom_kinds import find_custom_resources
 from reberth.client.mirror import Mirror, mirroring
 from reberth.cluster.cache import Cache
 from reberth.cluster.kinds import ALL_RESOURCES
-from reberth.cluster.pods.requests import Version, read_version
+from reberth.cluster.pods.requests import NEWEST, Version, read_version, write_version
 from reberth.cluster.snapshot import Snapshot, take
 from reberth.forecast.extender import DEFAULTS
 from reberth.values.errors import ReberthError
@@ -51,7 +51,6 @@ from rescheduler.planning.policy_file import ReschedulerPolicy
 DESCRIPTION = "Show which pods would be moved where and why, and why the others stay."
 
 _SYNCING_TIME = 60.0
-_DEFAULT_VERSION = (1, 36)
 
 
 class PlanInputs(NamedTuple):
@@ -88,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kubernetes",
         metavar="VERSION",
         type=version_argument,
-        help="version of kube-scheduler (default: that of the cluster, or 1.36)",
+        help=f"version of kube-scheduler (default: that of the cluster, or {write_version(NEWEST)})",
     )
     parser.add_argument("--memory", metavar="FILE", help="read the memory of the last plan from this file")
     parser.add_argument("--remember", metavar="FILE", help="write the memory for the next plan to this file")
@@ -143,7 +142,7 @@ async def _read_cluster(
     if arguments.cluster is None:
         given = None if arguments.now is None else now
         return await _read_live_cluster(read_access(arguments), given, arguments.kubernetes, protections)
-    version: Version = arguments.kubernetes or _DEFAULT_VERSION
+    version: Version = arguments.kubernetes or NEWEST
     with show_progress(lambda: f"reading {arguments.cluster}"):
         keys = protections.annotation_keys
         reading = read_objects(arguments.cluster, now=now, version=version, annotations=keys)

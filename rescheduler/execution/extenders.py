@@ -22,6 +22,7 @@ from reberth.client.mirror import mirroring
 from reberth.client.watcher import Watcher, WatchSettings
 from reberth.cluster.cache import Cache
 from reberth.cluster.kinds import Resource, plain_kind
+from reberth.cluster.pods.requests import NEWEST
 from reberth.records import ObjectMeta, Record
 from reberth.runtime.certificates import ClientTls, LiveClientCertificate
 from reberth.runtime.live_files import LOOK_INTERVAL
@@ -32,9 +33,6 @@ from rescheduler.settings import ExtenderAccess
 
 NOT_SEEN = "NotSeen"
 NO_EXTENDER = Refused(NOT_SEEN, "no extender can be reached")
-
-_ANY_VERSION = (1, 36)
-"""Only requests of pods are counted differently by different versions of Kubernetes."""
 
 log = Log(__name__)
 
@@ -213,7 +211,7 @@ async def watch_addresses(
 ) -> AsyncIterator[ServiceAddresses]:
     """Watch the addresses of the extenders' Service while the context lasts."""
     # A cache of their own: old addresses stop no plan, as old pods would.
-    cache, name = Cache(version=_ANY_VERSION), ENDPOINT_SLICES.name
+    cache, name = Cache(version=NEWEST), ENDPOINT_SLICES.name
     selection = _select_slices(access)
     async with mirroring(api, cache, [ENDPOINT_SLICES], settings=settings, selection=selection) as mirror:
         yield ServiceAddresses(api, access, cache, mirror.watchers[name])

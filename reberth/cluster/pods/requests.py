@@ -15,6 +15,9 @@ from reberth.selectors import is_qualified_name
 from reberth.values.quantity import MILLI, UNIT, QuantityError, nanos, round_up, write_quantity
 
 Version = tuple[int, int]
+NEWEST: Version = (1, 37)
+"""The newest version whose way of counting is known: for files that do not tell theirs."""
+
 Amounts = Mapping[str, int]
 
 CPU = "cpu"
@@ -83,6 +86,10 @@ def read_version(text: str) -> Version:
     if not (major.isdecimal() and minor.isdecimal()):
         raise ValueError(f"invalid version {text!r:.80}, e.g. 1.36")
     return int(major), int(minor)
+
+
+def write_version(version: Version) -> str:
+    return ".".join(map(str, version))
 
 
 def count_bound_requests(pod: Pod, *, version: Version) -> PodRequests:

@@ -24,7 +24,7 @@ from reberth.selectors import EVERYTHING, NOTHING, PodTerm, SelectorError, compi
 # pointer). So the selector stays, and is matched against an empty set of labels: one that matches it, such as
 # NotIn or DoesNotExist, selects the pods of all namespaces.
 # `pkg/scheduler/framework/plugins/interpodaffinity/plugin.go`:
-# `(*InterPodAffinity).mergeAffinityTermNamespacesIfNotEmpty`. The 1.37 branch passes a pointer.
+# `(*InterPodAffinity).mergeAffinityTermNamespacesIfNotEmpty`. 1.37 passes a pointer.
 _RESOLVES_NAMESPACE_SELECTOR = (1, 37)
 
 

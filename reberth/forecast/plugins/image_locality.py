@@ -2,7 +2,7 @@
 
 kube-scheduler: `pkg/scheduler/framework/plugins/imagelocality/image_locality.go`: `(*ImageLocality).Score`,
 `calculatePriority`, `sumImageScores`, `scaledImageScore`, `normalizedImageName`. Since 1.36 `sumImageScores`
-counts image volumes; `calculatePriority` still gets only the number of containers.
+adds the images of volumes; since 1.37 they are among those that `calculatePriority` divides by, too.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,6 +25,8 @@ _MEBI = 1024**2
 # (there: 90 % of the images on Docker Hub have a size in this range)
 _MIN_THRESHOLD = 23 * _MEBI
 _MAX_CONTAINER_THRESHOLD = 1000 * _MEBI
+_SUMS_IMAGE_VOLUMES: Version = (1, 36)
+_COUNTS_IMAGE_VOLUMES: Version = (1, 37)
 
 # An image's size as the first node reported it, and the nodes of each record of this image.
 ImageNodes = tuple[int, list[Indices]]
@@ -42,21 +44,21 @@ def score_image_locality(incoming: IncomingPod, view: View, feasible: Indices) -
     facts, spec = view.facts, incoming.template.spec
     known = facts.once("images", lambda: _list_images(facts))
     names = tuple([name for name in map(_with_tag, _name_images(spec, facts.version)) if name in known])
-    containers = len(spec.init_containers or ()) + len(spec.containers or ())
-    key = ("images of", names, containers)
+    count = _count_images(spec, facts.version)
     found = facts.once(
-        key, lambda: _score(facts.size, [_settle(known[name], facts) for name in names], containers)
+        ("images of", names, count),
+        lambda: _score(facts.size, [_settle(known[name], facts) for name in names], count),
     )
     return found.take(feasible)
 
 
-def _score(size: int, images: Iterable[ImageNodes], containers: int) -> Ints:
+def _score(size: int, images: Iterable[ImageNodes], count: int) -> Ints:
     """Score every node: a node's score does not depend on which nodes are feasible."""
     sums = np.zeros(size, np.int64)
     for each, parts in images:
         nodes = np.unique(np.concatenate(parts))
         sums[nodes] += int(each * (len(nodes) / max(size, 1)))
-    highest = _MAX_CONTAINER_THRESHOLD * containers
+    highest = _MAX_CONTAINER_THRESHOLD * count
     return seal(
         MAX_NODE_SCORE
         * (np.clip(sums, _MIN_THRESHOLD, highest) - _MIN_THRESHOLD)
@@ -65,12 +67,25 @@ def _score(size: int, images: Iterable[ImageNodes], containers: int) -> Ints:
 
 
 def _name_images(spec: PodSpec, version: Version) -> Iterator[str]:
+    yield from _name_images_of_containers(spec)
+    if version >= _SUMS_IMAGE_VOLUMES:
+        yield from _name_images_of_volumes(spec)
+
+
+def _count_images(spec: PodSpec, version: Version) -> int:
+    volumes = _name_images_of_volumes(spec) if version >= _COUNTS_IMAGE_VOLUMES else ()
+    return len([*_name_images_of_containers(spec), *volumes])
+
+
+def _name_images_of_containers(spec: PodSpec) -> Iterator[str]:
     for container in (*(spec.init_containers or ()), *(spec.containers or ())):
         yield container.image
-    if version >= (1, 36):
-        for volume in spec.volumes or ():
-            if volume.image is not None:
-                yield volume.image.reference or ""
+
+
+def _name_images_of_volumes(spec: PodSpec) -> Iterator[str]:
+    for volume in spec.volumes or ():
+        if volume.image is not None:
+            yield volume.image.reference or ""
 
 
 def _with_tag(name: str) -> str:

@@ -5,7 +5,7 @@ replacement off its topology domain until it is gone.
 
 kube-scheduler:
 * `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go`: `(*InterPodAffinity).PreFilter`,
-  `(*InterPodAffinity).Filter`, `satisfyPodAffinity`, `satisfyPodAntiAffinity`,
+  `(*InterPodAffinity).Filter`, `nodeTopologyMatchesAffinity`, `satisfyPodAntiAffinity`,
   `satisfyExistingPodsAntiAffinity`
 * `pkg/scheduler/framework/plugins/interpodaffinity/scoring.go`: `(*InterPodAffinity).PreScore`,
   `(*InterPodAffinity).Score`, `(*InterPodAffinity).NormalizeScore`
@@ -93,7 +93,7 @@ def _satisfies_affinity(incoming: IncomingPod, view: View, terms: Terms) -> Bool
     """Tell which nodes satisfy the required affinity terms: each domain has a pod that matches all terms.
 
     The first pod of a group that matches its own terms may go to any node with the topology labels.
-    `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go`: `satisfyPodAffinity`
+    `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go`: `nodeTopologyMatchesAffinity`
     """
     if not terms:
         return np.ones(view.facts.size, np.bool_)

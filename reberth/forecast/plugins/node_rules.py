@@ -37,7 +37,7 @@ from reberth.selectors import (
 )
 
 _UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
-# The features that a pod spec can require in 1.36:
+# The features that a pod spec can require in 1.36 and 1.37, with the default feature gates:
 # `k8s.io/component-helpers/nodedeclaredfeatures/features/registry.go`: `AllFeatures`
 _RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
 _USER_NAMESPACES_HOST_NETWORK = "UserNamespacesHostNetworkSupport"

@@ -6,7 +6,8 @@ Terminating pods are not counted.
 
 kube-scheduler:
 * `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go`: `(*PodTopologySpread).calPreFilterState`,
-  `(*preFilterState).minMatchNum`, `(*PodTopologySpread).Filter`
+  `(*preFilterState).minMatchNum`, `(*PodTopologySpread).updateWithPod`,
+  `(*PodTopologySpread).Filter`
 * `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go`: `(*PodTopologySpread).PreScore`,
   `(*PodTopologySpread).Score`, `(*PodTopologySpread).NormalizeScore`, `topologyNormalizingWeight`,
   `scoreForCount`
@@ -129,9 +130,15 @@ def _find_places(
 
 def _find_place(incoming: IncomingPod, view: View, selector: Selector) -> Indices:
     if selector == EVERYTHING:
-        return np.zeros(0, np.int32)  # an empty selector counts no pods: countPodsMatchSelector
+        return _find_expected(incoming, view)
     pods = view.counted_among(find_matching_pods(view.facts, selector, frozenset((incoming.namespace,))))
     return view.node[pods[~view.terminating[pods]]]
+
+
+def _find_expected(incoming: IncomingPod, view: View) -> Indices:
+    """An empty selector counts no pods (countPodsMatchSelector), but all nominated ones (updateWithPod)."""
+    rows = view.facts.snapshot.pods.rows
+    return view.node[[pod for pod in view.expected if rows[pod].namespace == incoming.namespace]]
 
 
 def _is_skewed(constraint: PodSpreadConstraint, domains: Domains, where: Indices) -> Bools:

@@ -32,6 +32,7 @@ class View:
     load: Ints
     changed: frozenset[int] = frozenset()  # the nodes whose sums differ from the snapshot's
     replaced: Mapping[int, Template] = field(default_factory=dict)  # pods that were replaced by unlike ones
+    expected: tuple[int, ...] = ()  # nominated pods that are seen on their nodes, where they are not yet
 
     @property
     def nodes(self) -> NodeColumns:
@@ -54,6 +55,10 @@ class View:
     def with_pod_on(self, pod: int, node: int, template: Template | None = None) -> "View":
         """See the pod on this node and there to stay; or one of another template, which has replaced it."""
         return self._move(pod, node, template, terminating=_put(self.terminating, pod, value=False))
+
+    def with_nominated(self, pod: int, node: int) -> "View":
+        """See a nominated pod as if it were on its node already."""
+        return replace(self.with_pod_on(pod, node), expected=(*self.expected, pod))
 
     def counts_on_nodes(self, pods: Indices) -> Ints:
         """Count those of these pods that count, by node."""

@@ -36,7 +36,7 @@ from reberth.records import OwnerReference, PersistentVolume, PersistentVolumeCl
 from reberth.selectors import SelectorError
 from reberth.values.quantity import QuantityError
 
-# Feature gate StorageCapacityScoring: off in 1.36, on in the 1.37 branch.
+# Feature gate StorageCapacityScoring: off in 1.36, on in 1.37.
 _SCORES_CAPACITY: Version = (1, 37)
 # `pkg/scheduler/apis/config/v1/defaults.go`: `SetDefaults_VolumeBindingArgs`
 _DEFAULT_SHAPE = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
@@ -68,8 +68,7 @@ def score_volume_binding(
 ) -> Ints | None:
     """Score the storage capacity left for the pod's volumes, from 1.37 on.
 
-    Not compared with a running 1.37: the rules are those of the same feature in 1.36, where it is off. Of
-    several CSIStorageCapacities, or of several equally large volumes, kube-scheduler may take any.
+    Of several CSIStorageCapacities, or of several equally large volumes, kube-scheduler may take any.
     """
     claims = list_claims(incoming, view.facts) if view.facts.version >= _SCORES_CAPACITY else ()
     parted = _part(view.facts, claims)

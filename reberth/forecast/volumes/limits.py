@@ -25,7 +25,7 @@ from reberth.forecast.volumes.attachments import (
 from reberth.forecast.volumes.claims import list_claims
 from reberth.records import CSINodeDriver
 
-# Feature gate VolumeLimitScaling: off in 1.36, on in the 1.37 branch. A CSIDriver with
+# Feature gate VolumeLimitScaling: off in 1.36, on in 1.37. A CSIDriver with
 # preventPodSchedulingIfMissing keeps pods off nodes where it is not installed.
 _REQUIRES_DRIVER: Version = (1, 37)
 _NO_LIMIT = 2**31

@@ -15,6 +15,7 @@ from reberth.client.api import Api
 from reberth.client.mirror import mirroring
 from reberth.cluster.cache import Cache
 from reberth.cluster.kinds import NODES, PODS
+from reberth.cluster.pods.requests import NEWEST
 from reberth.values.errors import Untrusted
 from tests.live.support.fault_client import QUICK
 from tests.live.support.mirror_waits import IMPATIENT, until_true
@@ -42,7 +43,7 @@ async def test_a_rotated_ca_is_taken_up_by_calls_and_watches(
     mounted = mount_ca(kubeconfig, bare.design.path("pki", "ca.crt"))
     successor = Authority(tmp_path / "successor").create()
     pair = successor.issue("api-server", hosts=["127.0.0.1"])
-    cache = Cache(version=(1, 36))
+    cache = Cache(version=NEWEST)
     async with (
         Api(Access(str(kubeconfig)), QUICK) as api,
         mirroring(api, cache, (PODS, NODES), settings=IMPATIENT) as mirror,

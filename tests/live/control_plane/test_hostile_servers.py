@@ -49,7 +49,7 @@ async def test_no_more_is_read_of_an_endless_answer_than_an_honest_one_may_have(
         async with proxy.fault(Match(client="endless"), Bomb(500)):
             with pytest.raises(ServerFault, match="code 500"):
                 await read(api)
-        assert await api.version() == "1.36"
+        assert bare.design.kubernetes.startswith(f"{await api.version()}.")
 
 
 async def test_nothing_is_decompressed_that_was_not_asked_for(bare: Cluster, proxy: FaultProxy) -> None:
@@ -58,4 +58,4 @@ async def test_nothing_is_decompressed_that_was_not_asked_for(bare: Cluster, pro
         async with proxy.fault(Match(client="compressing"), Bomb(inflated=4 * LARGEST_PAGE)):
             with pytest.raises(Unreadable, match="invalid"):
                 await read_groups(api)
-        assert await api.version() == "1.36"
+        assert bare.design.kubernetes.startswith(f"{await api.version()}.")

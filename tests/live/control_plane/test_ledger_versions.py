@@ -19,6 +19,7 @@ from reberth.client.api import Api
 from reberth.client.watcher import Watcher, WatchSettings
 from reberth.cluster.cache import Cache
 from reberth.cluster.kinds import LEDGERS
+from reberth.cluster.pods.requests import NEWEST
 from reberth.memory.ledger import Disruption, add_debit, list_windows, mark_spent
 from reberth.memory.rates import DisruptionLimits, Rate
 from reberth.records import MoveLedger
@@ -125,9 +126,7 @@ async def test_an_older_program_neither_reads_nor_writes_the_ledger(
             await api.get(OLDER, "default")
         with pytest.raises(errors.NotFound):
             await api.replace(OLDER, "default", msgspec.convert(found, MoveLedger), subresource="status")
-        watcher = Watcher(
-            api, Cache(version=(1, 36)), OLDER, settings=WatchSettings(), on_change=lambda: None
-        )
+        watcher = Watcher(api, Cache(version=NEWEST), OLDER, settings=WatchSettings(), on_change=lambda: None)
         watching = asyncio.create_task(watcher.run())
         await asyncio.wait_for(watcher.answered(), 30)
         watching.cancel()

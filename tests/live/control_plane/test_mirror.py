@@ -32,6 +32,7 @@ from reberth.client.watcher import WatchSettings
 from reberth.cluster import kinds
 from reberth.cluster.cache import BOOKMARK, Cache
 from reberth.cluster.kinds import Resource
+from reberth.cluster.pods.requests import NEWEST
 from reberth.protocol.response import BadObject
 from reberth.values import errors
 from tests.live.support.definitions import DEFINITIONS, remove_definitions
@@ -56,7 +57,7 @@ async def with_mirror(
     async with (
         cluster.client() as client,
         await through(proxy, cluster, name, replace(QUICK, page_size=page_size)) as api,
-        mirroring(api, Cache(version=(1, 36)), [resource], settings=IMPATIENT) as mirror,
+        mirroring(api, Cache(version=NEWEST), [resource], settings=IMPATIENT) as mirror,
     ):
         await test(mirror, client)
 
@@ -192,7 +193,7 @@ async def test_a_burst_wakes_a_consumer_once(bare: Cluster) -> None:
     async with (
         bare.client() as client,
         direct(bare) as api,
-        mirroring(api, Cache(version=(1, 36)), [kinds.PODS], settings=settings) as mirror,
+        mirroring(api, Cache(version=NEWEST), [kinds.PODS], settings=settings) as mirror,
     ):
         await mirror.synced()
         change = await mirror.changed(since=0)
@@ -214,7 +215,7 @@ async def test_a_kind_that_is_not_installed_is_waited_for_with_one_line(
     async with (
         bare.client() as client,
         direct(bare) as api,
-        mirroring(api, Cache(version=(1, 36)), [berths, kinds.NODES], settings=IMPATIENT) as mirror,
+        mirroring(api, Cache(version=NEWEST), [berths, kinds.NODES], settings=IMPATIENT) as mirror,
     ):
         await mirror.synced("nodes")
         while mirror.watchers["berths"].trouble == "not listed yet":
@@ -233,7 +234,7 @@ async def test_an_optional_kind_may_be_installed_and_removed_without_errors(
 ) -> None:
     caplog.set_level(logging.WARNING, logger="reberth")
     berths = Resource(BERTH, "berths", "v1", namespaced=False, is_optional=True)
-    cache = Cache(version=(1, 36))
+    cache = Cache(version=NEWEST)
     async with (
         bare.client() as client,
         direct(bare) as api,
@@ -256,7 +257,7 @@ async def test_an_optional_kind_that_is_not_installed_is_looked_for_rarely_until
 ) -> None:
     """Counted before the real API server; ten minutes are a second here."""
     berths = Resource(BERTH, "berths", "v1", namespaced=False, is_optional=True)
-    longest, cache = 1.0, Cache(version=(1, 36))
+    longest, cache = 1.0, Cache(version=NEWEST)
     patient = replace(IMPATIENT, longest_absence_pause=longest)
     async with (
         bare.client() as client,
@@ -315,7 +316,7 @@ async def test_a_missing_permission_stops_only_its_kind(bare: Cluster) -> None:
         await client.create("/apis/rbac.authorization.k8s.io/v1/clusterroles", NODE_READER)
         await client.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", NODE_READER_BINDING)
         api = Api(Access(str(bare.user("node-reader"))))
-        cache = Cache(version=(1, 36))
+        cache = Cache(version=NEWEST)
         asked: list[Resource[Any]] = [kinds.PODS, kinds.NODES]
         async with api, mirroring(api, cache, asked, settings=IMPATIENT) as mirror:
             await asyncio.wait_for(mirror.synced("nodes"), 10)
@@ -373,7 +374,7 @@ async def test_budgets_are_read_as_they_stand(bare: Cluster) -> None:
     async with (
         bare.client() as client,
         direct(bare) as api,
-        mirroring(api, Cache(version=(1, 36)), [kinds.BUDGETS]) as mirror,
+        mirroring(api, Cache(version=NEWEST), [kinds.BUDGETS]) as mirror,
     ):
         await client.create(path, pdb("half", min_available="50%"))
         await mirror.synced()

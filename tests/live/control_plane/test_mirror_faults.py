@@ -37,6 +37,7 @@ from reberth.client.mirror import Mirror, mirroring
 from reberth.client.watcher import WatchSettings
 from reberth.cluster import kinds
 from reberth.cluster.cache import Cache
+from reberth.cluster.pods.requests import NEWEST
 from tests.live.support.fault_client import through
 from tests.live.support.mirror_waits import IMPATIENT, STREAMED_PODS, until_true
 from tests.support.builders import pod
@@ -109,7 +110,7 @@ async def one_schedule(cluster: Cluster, proxy: FaultProxy, seed: int) -> Counte
         api = await stack.enter_async_context(await through(proxy, cluster, name))
         for rule in rules:
             proxy.add(rule)
-        cache = Cache(version=(1, 36))
+        cache = Cache(version=NEWEST)
         mirror = await stack.enter_async_context(
             mirroring(api, cache, [pods, kinds.NODES], settings=IMPATIENT)
         )
@@ -168,7 +169,7 @@ async def test_ten_thousand_reconnects_do_not_grow_the_process(bare: Cluster, pr
     settings = WatchSettings(first_pause=0.0001, longest_pause=0.0001)
     async with (
         await through(proxy, bare, "reconnects") as api,
-        mirroring(api, Cache(version=(1, 36)), [kinds.PODS], settings=settings) as mirror,
+        mirroring(api, Cache(version=NEWEST), [kinds.PODS], settings=settings) as mirror,
     ):
         await mirror.synced()
         await reconnect(proxy, mirror, 2000)

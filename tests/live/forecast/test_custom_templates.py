@@ -10,6 +10,7 @@ from reberth.client.custom_kinds import find_custom_resources
 from reberth.client.mirror import mirroring
 from reberth.cluster.cache import Cache
 from reberth.cluster.kinds import ALL_RESOURCES
+from reberth.cluster.pods.requests import NEWEST
 from reberth.cluster.snapshot import Snapshot, take
 from reberth.forecast.replacement.next_pod import NextPod, find_next
 from tests.live.support.other_project_objects import define
@@ -45,7 +46,7 @@ async def _look(shared: Cluster) -> Snapshot:
             api, [(GROUP, KIND), (GROUP, "Missing"), ("no.example.com", "Kind")]
         )
         assert [each.full_name for each in custom] == [f"statefulsets.{GROUP}"]
-        cache = Cache(version=(1, 36))
+        cache = Cache(version=NEWEST)
         async with mirroring(api, cache, (*ALL_RESOURCES, *custom)) as mirror:
             for watcher in mirror.watchers.values():
                 await watcher.answered()

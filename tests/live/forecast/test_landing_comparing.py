@@ -12,6 +12,7 @@ from tests.live.forecast.support.comparison import differences
 from tests.live.forecast.support.messages import Histogram, read_message
 from tests.live.forecast.support.scheduler_log import LogReader
 from tests.live.forecast.support.truth import Recorded, Truth, read, write
+from tests.live.forecast.support.version_differences import count_differences
 from tests.live.forecast.support.widened import widen
 from tests.support.forecast.cases.cases import make_case
 
@@ -88,6 +89,25 @@ def test_a_rejection_in_pre_filter_is_the_reason_of_every_node(
     forecast = {"feasible": {}, "refused": refused, "best": [], "chances": {}}
     truth = Truth([], {}, {}, {}, None, "...", {}, "no claim")
     assert differences(forecast, truth) == told
+
+
+def test_what_two_schedulers_answer_differently_is_counted_once_a_pod() -> None:
+    assert count_differences(TRUTH, TRUTH) == {}
+    other = msgspec.structs.replace(
+        TRUTH,
+        feasible=["b"],
+        plugins={node: {"Fit": 7, "Image": 0} for node in "ab"},
+        refusals={FULL: 2, TAINTED: 2},
+        bound="a",
+    )
+    assert count_differences(TRUTH, other) == {
+        "feasible nodes": 1,
+        "score: Fit": 1,
+        f"refusal: {TAINTED}": 1,
+        "choice": 1,
+    }
+    rejected = msgspec.structs.replace(TRUTH, rejected="no claim")
+    assert count_differences(TRUTH, rejected) == {"refusal: before any node is filtered": 1}
 
 
 _TAIL = " no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."

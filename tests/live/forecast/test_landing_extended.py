@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from localcluster.build.products import KUBERNETES, OLDER_KUBERNETES
+from localcluster.build.products import KUBERNETES, OTHER_KUBERNETES
 from reberth.values.timestamp import write_micro_time
 from tests.live.forecast.support.comparison import differences
 from tests.live.forecast.support.extender_oracle import RecallingOracle, recalling
@@ -60,7 +60,9 @@ async def test_the_command_gives_the_same_answer(oracle: RecallingOracle, tmp_pa
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("kubernetes", "cases"), [(KUBERNETES, 300), (OLDER_KUBERNETES, 60)])
+@pytest.mark.parametrize(
+    ("kubernetes", "cases"), [(KUBERNETES, 300), *((other, 60) for other in OTHER_KUBERNETES)]
+)
 async def test_the_forecast_with_the_extender_matches_the_scheduler_in_many_clusters(
     kubernetes: str, cases: int
 ) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from localcluster.build.products import KUBERNETES, kubernetes
+from localcluster.build.products import kubernetes
+from reberth.cluster.pods.requests import read_version
 from tests.live.forecast.support.oracle import Oracle, asking
 from tests.live.forecast.support.truth import Truth
 from tests.support.builders import Object, container, node, pod
@@ -14,7 +15,7 @@ from tests.support.forecast.cases.cases import GATE, Case
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 
-IS_NEWEST = kubernetes().version == KUBERNETES
+SCORES_IMPROVEMENT = read_version(kubernetes().version) >= (1, 36)
 _MEBIBYTE = 1 << 20
 _seeds = iter(range(10_000))
 
@@ -62,7 +63,7 @@ async def test_room_is_scored_as_known(
     scores = truth.plugins["a"]
     assert truth.feasible == ["a", "b"]
     assert scores["NodeResourcesFit"] == fit
-    assert scores.get("NodeResourcesBalancedAllocation", 0) == balance[not IS_NEWEST]
+    assert scores.get("NodeResourcesBalancedAllocation", 0) == balance[not SCORES_IMPROVEMENT]
 
 
 async def test_default_spreading_is_scored_as_known(oracle: Oracle) -> None:

@@ -17,6 +17,7 @@ from reberth.client.mirror import Mirror, mirroring
 from reberth.cluster.cache import Cache
 from reberth.cluster.kinds import ALL_RESOURCES, HISTORIES, NODE, NODES
 from reberth.cluster.pods.identity import Signature
+from reberth.cluster.pods.requests import NEWEST
 from reberth.memory.history import start_history
 from reberth.memory.notes import ANNOTATION, Note, Notes, compose_note, read_notes, render_notes
 from reberth.records import HistoryStatus, Outcome, WorkloadIdentity
@@ -105,7 +106,7 @@ async def test_strict_notes_go_at_once_orphans_a_minute_and_expired_ones_ten_min
         )
         node = builders.node(NAME, annotations={ANNOTATION: render_notes(notes)})
         await client.create(NODES.path(), node)
-        async with mirroring(api, Cache(version=(1, 36)), NEEDED) as mirror:
+        async with mirroring(api, Cache(version=NEWEST), NEEDED) as mirror:
             await mirror.synced()
             sweeping = Sweeping(api, mirror, client)
             patient = {"soon", "undone", "moved", "held", "unknown"}

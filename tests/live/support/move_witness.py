@@ -4,6 +4,7 @@ from typing import Any
 
 from reberth.cluster.cache import DELETED, Cache
 from reberth.cluster.kinds import POD, Kind
+from reberth.cluster.pods.requests import NEWEST
 from reberth.records import EvictionHistory, Pod, Record
 
 
@@ -11,7 +12,7 @@ class Witness(Cache):
     """A mirror of pods and histories."""
 
     def __init__(self, replicas: int) -> None:
-        super().__init__(version=(1, 36))
+        super().__init__(version=NEWEST)
         self.broken: list[str] = []
         self.gone: set[str] = set()
         """The names of the pods that went; who goes while the API server is down is not seen."""

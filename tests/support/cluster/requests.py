@@ -2,7 +2,13 @@
 
 from typing import Any
 
-from reberth.cluster.pods.requests import PodRequests, Version, count_bound_requests, count_incoming_requests
+from reberth.cluster.pods.requests import (
+    NEWEST,
+    PodRequests,
+    Version,
+    count_bound_requests,
+    count_incoming_requests,
+)
 from reberth.records import Pod, PodSpec
 from tests.support import builders
 
@@ -38,7 +44,7 @@ def pending(reason: str, *, status: str = "True") -> Object:
     return {"type": "PodResizePending", "reason": reason, "status": status}
 
 
-def bound(asked: Object, version: Version = (1, 36), **status: Any) -> PodRequests:
+def bound(asked: Object, version: Version = NEWEST, **status: Any) -> PodRequests:
     built = {"metadata": {"name": "web"}, "spec": asked, "status": status}
     return count_bound_requests(builders.as_record(Pod, built), version=version)
 

@@ -9,6 +9,7 @@ import msgspec
 
 from extender.answers.memory import ClusterMemory
 from reberth.cluster.kinds import BUDGET, HISTORY, NODE, POD, REPLICA_SET, SCORE, Kind
+from reberth.cluster.pods.requests import NEWEST
 from reberth.memory.addon_scores import ScoreSettings
 from reberth.records import (
     EvictionHistory,
@@ -62,7 +63,7 @@ class Known:
     """A memory that is fed as a watch would do it."""
 
     def __init__(self, settings: ScoreSettings = LOAD, **hooks: Any) -> None:
-        self.memory = ClusterMemory(settings, version=(1, 36), **hooks)
+        self.memory = ClusterMemory(settings, version=NEWEST, **hooks)
         self.version = 0
 
     def put(self, *records: Any, event: str = "ADDED") -> "Known":

@@ -12,6 +12,7 @@ from federation.objects.merge_patch import apply_merge_patch
 from federation.objects.template import Object
 from reberth.client.events import EventRecorder
 from reberth.cluster.kinds import Kind, Resource
+from reberth.cluster.pods.requests import NEWEST
 from reberth.cluster.tables import meta_of
 from reberth.records import Record
 from tests.support.federation.objects import NOW
@@ -30,7 +31,7 @@ class FakeHub:
         self.refuse: list[Exception] = []
         """The first patches fail with these errors."""
         self.controllers: list[Controller] = []
-        self.cache = NotifyingCache(self._notify, version=(1, 36))
+        self.cache = NotifyingCache(self._notify, version=NEWEST)
         self.hub = Hub(cast("ObjectApi", self), self.cache, cast("EventRecorder", self), self._clock)
         self._known = {each.kind: each for each in known}
 

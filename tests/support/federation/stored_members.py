@@ -12,6 +12,7 @@ from federation.objects.cache import NotifyingCache
 from federation.objects.resources import NAMESPACES
 from federation.objects.template import Object, ResourceTemplate
 from reberth.cluster.kinds import NODES, PODS, Kind, Resource
+from reberth.cluster.pods.requests import NEWEST
 from reberth.protocol.response import BadObject, Reader
 from reberth.values.errors import NotFound
 from reberth.values.object_error import ObjectError
@@ -30,7 +31,7 @@ class StoredMember:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.cache = NotifyingCache(self._notify, version=(1, 36))
+        self.cache = NotifyingCache(self._notify, version=NEWEST)
         self.listeners: list[Listener] = []
         self.listed = asyncio.Event()
         self.listed.set()

@@ -3,13 +3,14 @@
 from typing import Any
 
 from reberth.cluster.object_files import load_objects
+from reberth.cluster.pods.requests import NEWEST
 from reberth.cluster.snapshot import Snapshot
 from reberth.forecast.replacement.next_pod import NextPod, find_next
 from reberth.values.refusal import Refused
 from tests.support.builders import Object, owner, pod_spec
 
 NAMESPACE = "shop"
-VERSION = (1, 36)
+VERSION = NEWEST
 DEFAULT_TOLERATIONS = [
     {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute"}
     for key in ("not-ready", "unreachable")

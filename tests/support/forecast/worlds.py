@@ -6,14 +6,12 @@ import numpy as np
 
 from reberth.cluster.columns import Indices
 from reberth.cluster.object_files import load_objects
-from reberth.cluster.pods.requests import Version
+from reberth.cluster.pods.requests import NEWEST, Version
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.forecast.state.incoming_pod import IncomingPod, predict_replacement, read_pending_pod
 from reberth.forecast.state.profile import Profile, default_scheduler
 from reberth.forecast.state.verdict import FilterVerdict, Rejected, Unforeseeable
 from reberth.forecast.state.view import View, view_snapshot
-
-NEWEST: Version = (1, 36)
 
 
 def world(*objects: dict[str, Any], version: Version = NEWEST) -> View:

@@ -26,6 +26,7 @@ from reberth.cluster.kinds import (
     STATEFUL_SET,
     Resource,
 )
+from reberth.cluster.pods.requests import NEWEST
 from reberth.cluster.tables import meta_of
 from reberth.memory.notes import ANNOTATION, read_notes
 from reberth.protocol.response import Page
@@ -294,7 +295,7 @@ class FakeMirror:
     """The mirror: true whenever somebody waits for it."""
 
     def __init__(self, world: World) -> None:
-        self.cache = Cache(version=(1, 36))
+        self.cache = Cache(version=NEWEST)
         self.age = 60.0
         self._world = world
         self.sync()

@@ -5,6 +5,7 @@ from typing import Any
 
 from reberth.cluster.object_files import load_objects
 from reberth.cluster.pods.identity import name_history
+from reberth.cluster.pods.requests import NEWEST
 from reberth.records import WorkloadIdentity
 from rescheduler.model.guardrails import BrakeSettings, LimitSettings, ProtectionSettings
 from rescheduler.observe.rule_context import RuleContext
@@ -27,7 +28,7 @@ def context_of(
     """A cluster with these objects, and the node n1 at least."""
     protecting = protections or ProtectionSettings()
     reading = load_objects(
-        [node("n1"), *objects], now=now, version=(1, 36), annotations=protecting.annotation_keys
+        [node("n1"), *objects], now=now, version=NEWEST, annotations=protecting.annotation_keys
     )
     assert not reading.faults
     return RuleContext(

@@ -19,6 +19,7 @@ import rescheduler.daemon.process  # noqa: F401 - its memory counts, too
 from reberth.cluster import kinds
 from reberth.cluster.cache import ADDED, Cache
 from reberth.cluster.kinds import Kind
+from reberth.cluster.pods.requests import NEWEST
 from reberth.cluster.snapshot import build
 from reberth.records import Namespace, Node, Pod, Record, Service
 from rescheduler.planning.planner import plan
@@ -35,7 +36,7 @@ class Fill:
     """A cluster of workloads with a ReplicaSet and a Deployment each, half of them with a Service."""
 
     def __init__(self, pods: int, replicas: int, namespaces: int) -> None:
-        self.cache = Cache(version=(1, 36))
+        self.cache = Cache(version=NEWEST)
         self._nodes = max(10, pods // PODS_PER_NODE)
         self._workloads = pods // replicas
         self._replicas = replicas

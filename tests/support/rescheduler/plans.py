@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from reberth.cluster.object_files import load_objects
+from reberth.cluster.pods.requests import NEWEST
 from reberth.config.settings import parse
 from reberth.forecast.state.profile import KubeScheduler, default_scheduler, parse_scheduler
 from reberth.values.timestamp import write_time
@@ -25,7 +26,7 @@ from tests.support.repository import ROOT
 Object = dict[str, Any]
 
 WITH_EXTENDER = ROOT / "manifests" / "kube-scheduler" / "plain.yaml"
-VERSION = (1, 36)
+VERSION = NEWEST
 NOW = 1_795_003_200.0  # 2026-11-18T12:00:00Z
 LONG_AGO = "2026-01-01T00:00:00Z"
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from localcluster.client import Client
 from reberth.cluster.kinds import ALL_RESOURCES
 from reberth.cluster.object_files import load_objects
+from reberth.cluster.pods.requests import NEWEST
 from reberth.cluster.rows import PodRow
 from reberth.cluster.snapshot import Snapshot
 from reberth.forecast.replacement.next_pod import NextPod, find_next
@@ -14,7 +15,6 @@ from reberth.values.refusal import Refused
 from tests.live.forecast.support.changes import APPS, CORE, ChangeClass, Expected
 from tests.support.builders import Object
 
-_VERSION = (1, 36)
 _READ = tuple(each for each in ALL_RESOURCES if not each.is_optional and "reberth" not in each.kind.group)
 _PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets"}
 
@@ -119,7 +119,7 @@ async def _take(client: Client) -> Snapshot:
         for each in _READ
         for item in (await client.get(each.path()))["items"]
     ]
-    reading = load_objects(items, now=0.0, version=_VERSION)
+    reading = load_objects(items, now=0.0, version=NEWEST)
     assert not reading.faults, reading.faults
     return reading.snapshot
 

@@ -12,6 +12,7 @@ from localcluster.client import Client
 from localcluster.cluster import Cluster
 from localcluster.components import API_SERVER, CONTROLLERS, KWOK
 from localcluster.state_dir import running
+from reberth.cluster.pods.requests import read_version
 from tests.live.forecast.support.configurations import Configuration, reached_at, schedulers_of
 from tests.live.forecast.support.messages import Histogram, read_message
 from tests.live.forecast.support.recording_extender import TO_REFUSE, Recorder
@@ -55,8 +56,8 @@ class Oracle:
 
     def case(self, seed: int) -> Case:
         """Draw a case for this scheduler."""
-        is_newest = self._kubernetes != "1.35"
-        return make_case(seed, schedulers=schedulers_of(self._configuration), is_newest=is_newest)
+        version = read_version(self._kubernetes)
+        return make_case(seed, schedulers=schedulers_of(self._configuration), version=version)
 
     async def ask(self, case: Case) -> list[Recorded]:
         """Let the scheduler place the probes of a case one after another, then clear the cluster."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from localcluster.client import Client
 from localcluster.state_dir import running
 from reberth.cluster.object_files import load_objects
+from reberth.cluster.pods.requests import Version, read_version
 from reberth.forecast.forecast import forecast_replacement, forecast_with_stale_cache
 from reberth.forecast.output import NEXT, STALE_SHARE, describe
 from reberth.forecast.state.facts import SnapshotFacts
@@ -23,7 +24,6 @@ from tests.support.builders import container, node, replica_set, stateful_set
 
 _PODS = "/api/v1/namespaces/default/pods"
 _SETS = "/apis/apps/v1/namespaces/default"
-_VERSION = (1, 36)
 REPLICAS = 6
 
 
@@ -48,8 +48,9 @@ class Landing(NamedTuple):
 class Evictions:
     """Evicts pods one after another, each when the cluster has come to rest."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, version: Version) -> None:
         self._client = client
+        self._version = version
         self._stage = Stage(client)
 
     async def lay_out(self, graces: tuple[int, ...]) -> list[str]:
@@ -79,7 +80,7 @@ class Evictions:
         pods = [one for one in objects["items"] if one["kind"] == "Pod"]
         of_workload = {one["metadata"]["name"]: one for one in pods if _app(one) == workload}
         victim = of_workload[random.Random(seed).choice(sorted(of_workload))]
-        expected = _make_forecast(objects, victim["metadata"]["name"])
+        expected = _make_forecast(objects, victim["metadata"]["name"], self._version)
         await self._evict(victim["metadata"]["name"])
         known = {one["metadata"]["uid"] for one in pods}
         if victim["spec"]["terminationGracePeriodSeconds"]:
@@ -116,14 +117,14 @@ class Evictions:
 async def evictions() -> AsyncIterator[Evictions]:
     """A whole control plane, whose scheduler has no extender."""
     async with running() as cluster, cluster.client() as client:
-        yield Evictions(client)
+        yield Evictions(client, read_version(cluster.design.kubernetes))
 
 
-def _make_forecast(objects: Any, name: str) -> dict[str, Any]:
-    snapshot = load_objects(objects, now=0.0, version=_VERSION).snapshot
+def _make_forecast(objects: Any, name: str, version: Version) -> dict[str, Any]:
+    snapshot = load_objects(objects, now=0.0, version=version).snapshot
     place = snapshot.pods.named("default", name)
     assert place is not None
-    seen, scheduler = view_snapshot(SnapshotFacts(snapshot, _VERSION)), default_scheduler(_VERSION)
+    seen, scheduler = view_snapshot(SnapshotFacts(snapshot, version)), default_scheduler(version)
     usual = forecast_replacement(place, seen, scheduler)
     rare = forecast_with_stale_cache(place, seen, scheduler)
     return describe(usual, snapshot, state=NEXT, rare=rare)

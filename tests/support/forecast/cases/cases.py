@@ -5,6 +5,7 @@ A `uid` in a reference is written as `Kind/namespace/name` of its object until t
 
 from dataclasses import dataclass
 
+from reberth.cluster.pods.requests import NEWEST, Version
 from tests.support.forecast.cases import constraints as asks
 from tests.support.forecast.cases.containers import make_containers, resized_status
 from tests.support.forecast.cases.dice import Dice, Object
@@ -44,9 +45,9 @@ class Case:
     last: Object
 
 
-def make_case(seed: int, *, schedulers: tuple[str, ...] = (), is_newest: bool = True) -> Case:
-    """Draw a case; its pods name one of these schedulers, if there are any, and may use 1.36's features."""
-    return _Making(Dice(seed, is_newest=is_newest), seed, schedulers).make()
+def make_case(seed: int, *, schedulers: tuple[str, ...] = (), version: Version = NEWEST) -> Case:
+    """Draw a case; its pods name one of these schedulers, if there are any, and use what this version has."""
+    return _Making(Dice(seed, version=version), seed, schedulers).make()
 
 
 def base_objects() -> list[Object]:

@@ -1,11 +1,15 @@
 """Draw a pod's containers and their requests; for bound pods also an in-place resize."""
 
+from reberth.cluster.pods.requests import Version
 from tests.support.forecast.cases.dice import Dice, Object
 from tests.support.forecast.cases.vocabulary import GPU, HUGE, IMAGES
 
 _CPU = ("50m", "100m", "250m", "400m", "0.3", "7m", "2500u")
 _MEMORY = ("32Mi", "128Mi", "256Mi", "512Mi", "1500k", "300M", "0.1Gi", "129000000500m")
 _PORTS = (80, 443, 8080)
+RESTARTS_ALL_CONTAINERS: Version = (1, 36)
+RESIZES_PODS: Version = (1, 36)
+"""The versions since which a rule may restart the whole pod, and pod-level requests are resized in place."""
 
 
 def make_containers(dice: Dice, *, heavy: float) -> Object:
@@ -46,14 +50,15 @@ def _container(dice: Dice, name: str, heavy: float) -> Object:
     if dice.often("restart rules", 0.04):
         made["restartPolicy"] = "Never"
         codes = {"operator": "In", "values": [42]}
-        action = dice.choice(["Restart", "RestartAllContainers"]) if dice.is_newest else "Restart"
-        made["restartPolicyRules"] = [{"action": action, "exitCodes": codes}]
+        action = dice.choice(["Restart", "RestartAllContainers"])
+        allowed = action if dice.version >= RESTARTS_ALL_CONTAINERS else "Restart"
+        made["restartPolicyRules"] = [{"action": allowed, "exitCodes": codes}]
     return made
 
 
 def _sidecar(dice: Dice, name: str, heavy: float) -> Object:
     made = _container(dice, name, heavy)
-    if not dice.is_newest:  # which allows them no rules
+    if dice.version < RESTARTS_ALL_CONTAINERS:  # which allows them no rules
         made.pop("restartPolicyRules", None)
     return {**made, "restartPolicy": "Always"}
 
@@ -125,11 +130,10 @@ def resized_status(dice: Dice, spec: Object) -> Object:
     sidecars = [one for one in spec.get("initContainers", ()) if one.get("restartPolicy") == "Always"]
     if sidecars:
         status["initContainerStatuses"] = [_container_status(dice, one) for one in sidecars]
-    if "resources" in spec and dice.is_newest:
-        if dice.chance(0.8):
-            status["resources"] = {"requests": _actual(dice)}
-        if dice.chance(0.8):
-            status["allocatedResources"] = _actual(dice)
+    if "resources" in spec:
+        given = {"resources": {"requests": _actual(dice)}, "allocatedResources": _actual(dice)}
+        chosen = {key: value for key, value in given.items() if dice.chance(0.8)}
+        status |= chosen if dice.version >= RESIZES_PODS else {}
     pending = dice.weighed({None: 3, "Deferred": 1, "Infeasible": 2})
     if pending:
         status["conditions"] = [{"type": "PodResizePending", "status": "True", "reason": pending}]

@@ -1,8 +1,13 @@
-"""The random choices of a case: all draws come from one stream, so that a seed always gives the same case."""
+"""The random choices of a case: all draws come from one stream, so that a seed always gives the same case.
+
+A version that lacks a feature takes no draw less: so its clusters are those of the others, without it.
+"""
 
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
+
+from reberth.cluster.pods.requests import NEWEST, Version
 
 T = TypeVar("T")
 Object = dict[str, Any]
@@ -12,9 +17,9 @@ _INTENSITIES = {0.0: 4, 0.6: 4, 1.0: 4, 1.6: 2}
 class Dice(random.Random):
     """A stream of draws. A feature is absent, rare, usual or frequent in a whole case: so cases differ."""
 
-    def __init__(self, seed: int, *, is_newest: bool = True) -> None:
+    def __init__(self, seed: int, *, version: Version = NEWEST) -> None:
         super().__init__(seed)
-        self.is_newest = is_newest
+        self.version = version
         self._intensities: dict[str, float] = {}
 
     def chance(self, probability: float) -> bool:

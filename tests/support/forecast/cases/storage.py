@@ -130,6 +130,8 @@ class Store:
         dice = self.dice
         for driver in self.drivers:
             spec: Object = {"attachRequired": True, "storageCapacity": dice.chance(0.5)}
+            if dice.often("drivers that must be there", 0.3):
+                spec["preventPodSchedulingIfMissing"] = True
             self._add(_GROUP, "CSIDriver", driver, spec=spec)
         picked = dice.several(ZONES, 1, 2)
         topologies = [{"matchLabelExpressions": [{"key": ZONE, "values": picked}]}]
@@ -138,17 +140,22 @@ class Store:
         self._make_class("picky", self.drivers[1], "WaitForFirstConsumer", allowedTopologies=topologies)
         self._make_class("static", "kubernetes.io/no-provisioner", "WaitForFirstConsumer")
         for klass in ("wait", "picky"):
-            for zone in dice.some(ZONES, 0.7):
-                self._capacity(klass, zone)
+            self._make_capacities(klass)
 
     def _make_class(self, name: str, provisioner: str, mode: str, **fields: Any) -> None:
         fields = {"provisioner": provisioner, "volumeBindingMode": mode, **fields}
         self._add(_GROUP, "StorageClass", self._class(name), **fields)
 
-    def _capacity(self, klass: str, zone: str) -> None:
+    def _make_capacities(self, klass: str) -> None:
+        """Draw one for each of some zones, or one for all: of several for a node any may count."""
+        zones: list[str | None] = [*self.dice.some(ZONES, 0.7)]
+        for zone in [None] if self.dice.chance(0.15) else zones:
+            self._capacity(klass, zone)
+
+    def _capacity(self, klass: str, zone: str | None) -> None:
         made: Object = {
             "storageClassName": self._class(klass),
-            "nodeTopology": {"matchLabels": {ZONE: zone}} if self.dice.chance(0.9) else {},
+            "nodeTopology": {"matchLabels": {ZONE: zone}} if zone else {},
             "capacity": self.dice.choice(["2Gi", "20Gi", "50Gi"]),
         }
         if self.dice.chance(0.3):
@@ -187,6 +194,8 @@ class Store:
             **volume_source(dice, name, self.drivers),
             **spec,
         }
+        if "gcePersistentDisk" in content:  # of several zones only those named as Google does are understood
+            labels = {key: text.partition("__")[0] for key, text in labels.items()}
         if affinity:
             content["nodeAffinity"] = affinity
         made = self._add("v1", "PersistentVolume", name, spec=content, status={"phase": phase})

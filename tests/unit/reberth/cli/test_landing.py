@@ -40,7 +40,7 @@ def test_pods_are_forecast_by_name(
 ) -> None:
     now = "2026-01-02T03:04:05Z"
     found = answer(monkeypatch, capsys, "--cluster", cluster, "waiting", "shop/web-1", "--now", now)
-    assert (found["now"], found["kubernetes"]) == (now, "1.36")
+    assert (found["now"], found["kubernetes"]) == (now, "1.37")
     states = {name: pod["state"] for name, pod in found["pods"].items()}
     assert states == {"default/waiting": "pending", "shop/web-1": "next"}
 
@@ -137,7 +137,7 @@ def test_objects_without_a_node_give_a_warning(
 
 
 @pytest.mark.parametrize(
-    ("version", "warns"), [("1.34", True), ("1.35", False), ("1.36", False), ("1.37", True)]
+    ("version", "warns"), [("1.34", True), ("1.35", False), ("1.36", False), ("1.37", False), ("1.38", True)]
 )
 def test_an_unverified_version_gives_a_warning(
     monkeypatch: pytest.MonkeyPatch,
@@ -148,7 +148,7 @@ def test_an_unverified_version_gives_a_warning(
     warns: bool,
 ) -> None:
     assert run(monkeypatch, "--cluster", cluster, "waiting", "--kubernetes", version) == 0
-    expected = f"reberth: forecasts are verified for Kubernetes 1.35 and 1.36, not for {version}\n"
+    expected = f"reberth: forecasts are not proven for Kubernetes {version}, only for 1.35, 1.36 and 1.37\n"
     assert capsys.readouterr().err == (expected if warns else "")
 
 

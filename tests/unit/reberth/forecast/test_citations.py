@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from localcluster.build.products import KUBERNETES
+from localcluster.build.products import KUBERNETES_VERSIONS
 from reberth import forecast
+from reberth.cluster.pods.requests import read_version
 from reberth.forecast.plugin_registry import FILTERS, SCORES
 
 FORECAST = Path(str(forecast.__file__)).parent
@@ -30,7 +31,8 @@ CITATION = re.compile(rf"`((?:pkg|plugin|k8s\.io)/[\w./-]+\.go)`: (`{NAME}`(?:, 
 PATH = re.compile(r"\b(?:pkg|plugin)/[\w./-]+\.go|\bk8s\.io/[\w./-]+\.go")
 
 MODULE_CACHE = Path(os.environ.get("GOMODCACHE") or Path.home() / "go" / "pkg" / "mod")
-KUBERNETES_SOURCES = MODULE_CACHE / f"k8s.io/kubernetes@v{KUBERNETES}"
+NEWEST = max(KUBERNETES_VERSIONS, key=read_version)
+KUBERNETES_SOURCES = MODULE_CACHE / f"k8s.io/kubernetes@v{NEWEST}"
 
 
 def read_unwrapped(path: Path) -> str:
@@ -48,7 +50,7 @@ def find_sources(source: str) -> Path:
     if not source.startswith("k8s.io/"):
         return KUBERNETES_SOURCES / source
     _, module, rest = source.split("/", maxsplit=2)
-    return MODULE_CACHE / f"k8s.io/{module}@v0{KUBERNETES.removeprefix('1')}" / rest
+    return MODULE_CACHE / f"k8s.io/{module}@v0{NEWEST.removeprefix('1')}" / rest
 
 
 def list_undefined(source: str, names: Iterable[str]) -> list[str]:

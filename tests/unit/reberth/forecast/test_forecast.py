@@ -110,6 +110,23 @@ def test_a_nominated_pod_counts_for_pods_of_lower_or_equal_priority(
     assert found["best"] == best
 
 
+@pytest.mark.parametrize(("namespace", "best"), [("default", ["b"]), ("other", ["a", "b"])])
+def test_an_empty_selector_of_a_spread_constraint_counts_nominated_pods_alone(
+    namespace: str, best: list[str]
+) -> None:
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {},
+    }
+    there = [pod(f"there-{number}", node="b") for number in range(2)]
+    rival = pod("rival", namespace=namespace, status={"nominatedNodeName": "a"})
+    asking = pod("asking", topologySpreadConstraints=[spread])
+    found = landing(node("a"), node("b"), *there, rival, asking)
+    assert sorted(found["feasible"]) == best
+
+
 def test_a_pod_of_an_unknown_profile_cannot_be_forecast() -> None:
     found = landing(node("a"), pod("asking", schedulerName="volcano"))
     assert found["unforeseeable"] == "the scheduler has no profile volcano"

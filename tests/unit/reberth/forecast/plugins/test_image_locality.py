@@ -42,7 +42,7 @@ def test_a_name_without_a_tag_means_the_latest() -> None:
     assert score_image_locality(asking(view), view, everywhere(view)).tolist() == [100]
 
 
-@pytest.mark.parametrize(("version", "expected"), [((1, 36), 18), ((1, 35), 0)])
+@pytest.mark.parametrize(("version", "expected"), [((1, 37), 8), ((1, 36), 18), ((1, 35), 0)])
 def test_image_volumes_count_since_their_version(version: tuple[int, int], expected: int) -> None:
     volume = {"name": "model", "image": {"reference": "model:1"}}
     view = world(having("a", ("model:1", 200 * MEBI)), pod("asking", volumes=[volume]), version=version)
