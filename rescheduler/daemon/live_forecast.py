@@ -9,16 +9,18 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from reberth.cluster.pods.requests import Version, read_version
+from reberth.cluster.pods.requests import Version, read_version, write_version
 from reberth.cluster.snapshot import Snapshot
 from reberth.forecast.extender import DEFAULTS, ExtenderForecastSettings
 from reberth.forecast.state.profile import API_VERSION, KubeSchedulerConfiguration
+from reberth.forecast.state.proven_versions import describe_unproven
 from reberth.runtime.live_files import LiveSettings
 from reberth.runtime.logs import Log
 from reberth.values.errors import ReberthError, SettingsError
 from rescheduler.observe.forecaster import Forecaster, SnapshotForecaster
 from rescheduler.observe.scheduler_model import SchedulerModel
 from rescheduler.settings import SchedulerSettings, make_forecaster
+from rescheduler.telemetry.recording import show_versions
 
 VERSION_INTERVAL = 300.0  # seconds between two reads of the API server's version
 
@@ -93,10 +95,21 @@ class LiveForecast:
                 log.warning("version of the API server not read", reason=str(error))
                 continue
             if found == last != self._version:
-                log.info("version of the API server has changed", version=".".join(map(str, found)))
+                log.info("version of the API server has changed", version=write_version(found))
                 self.take_version(found)
                 on_change(found)
             last = found
+
+    @property
+    def versions(self) -> tuple[Version, ...]:
+        """The version of the API server, then that of kube-scheduler if the settings give another."""
+        if self._version is None:
+            return ()
+        return tuple(dict.fromkeys((self._version, self.model.version)))
+
+    def list_warnings(self) -> Iterator[str]:
+        """Warn of versions on which nobody has proven the forecast."""
+        yield from filter(None, map(describe_unproven, self.versions))
 
     def list_remarks(self) -> Iterator[str]:
         """Tell which files are not in use, and why."""
@@ -130,6 +143,7 @@ class LiveForecast:
         extender = self._extender.current if self._extender else DEFAULTS
         is_first = self._current is None
         self._current = make_forecaster(self._given, configuration, extender, self._version)
+        show_versions(self.versions)
         if not is_first:
             log.info("forecasts use the changed scheduler from now on")
             self._on_change()

@@ -19,6 +19,7 @@ from reberth.client.access import Access
 from reberth.client.authorization import Guard, TokenReviewer
 from reberth.client.lease import Leadership, LeaseLost, leading
 from reberth.cluster.kinds import HISTORY
+from reberth.cluster.pods.requests import write_version
 from reberth.runtime.http_server import Server
 from reberth.runtime.live_files import LiveSettings
 from reberth.runtime.logs import Log
@@ -207,6 +208,8 @@ class Daemon:
         """Give the lines of /readyz: who leads, warnings, and caches that are not in sync."""
         lost = f"; this process lost the lease: {self._lost}" if self._lost else ""
         yield "leading" if self._leader else f"standby: another process leads, or no process leads yet{lost}"
+        for version in self._forecast.versions:
+            yield f"Kubernetes {write_version(version)}"
         for file in (self.settings, self.policy, self._forecast, resources.extenders):
             yield from file.list_remarks()
         last = self._find_last()

@@ -119,6 +119,7 @@ class DaemonResources(ClusterResources):
     def list_warnings(self) -> Iterator[str]:
         """Warn of what is not guaranteed, and of caches that plans are made without."""
         yield from list_missing_guarantees(self.settings().extender)
+        yield from self.forecast.list_warnings()
         yield from self.pause.list_warnings()
         if self.extender_health.refused:
             yield f"{self.extender_health.refused.rule}: {self.extender_health.refused.reason}"

@@ -10,6 +10,7 @@ import numpy as np
 from reberth.cluster.columns import Bools
 from reberth.cluster.snapshot import Snapshot
 from reberth.forecast.extender import list_other_extenders
+from reberth.forecast.state.proven_versions import describe_unproven
 from reberth.forecast.state.view import View
 from reberth.memory.ledger import list_gaps
 from reberth.values.refusal import Refused
@@ -131,6 +132,7 @@ class Cycle:
     def list_warnings(self) -> list[str]:
         """List what a reader of the plan should know."""
         stopped = [f"{each.rule}: {each.reason}" for each in self.list_stops()]
+        stopped += filter(None, (describe_unproven(self.model.version),))
         rival = find_rivals(self.view.nodes.records)
         scheduler = self.model.scheduler
         foreign = [f"extender {each} is unknown and ignored" for each in list_other_extenders(scheduler)]

@@ -63,6 +63,11 @@ PLAN_MOVES = _gauge("plan_moves", "Moves in the last plan, by mode: apply or rec
 REJECTING_NODES = _gauge(
     "rejecting_nodes", "Nodes whose kubelets have rejected pods in the last hour: no destinations for such."
 )
+PROVEN = _gauge(
+    "kubernetes_version_proven",
+    "Whether the forecast has been proven on the version of the API server: 1 or 0.",
+    "version",
+)
 PLAN_WARNINGS = _gauge("plan_warnings", "Warnings in the last plan.")
 SCORE = _gauge(
     "cluster_score", "Score of the cluster now and after the last plan; less is better.", "part", "when"

@@ -7,7 +7,8 @@ from math import nan
 import numpy as np
 
 from reberth.cluster.kinds import HISTORY
-from reberth.cluster.pods.requests import CPU, MEMORY
+from reberth.cluster.pods.requests import CPU, MEMORY, Version, write_version
+from reberth.forecast.state.proven_versions import describe_unproven
 from reberth.memory.backoff import instant
 from reberth.memory.ledger import Disruption, list_windows
 from reberth.runtime.faults import FAULTS
@@ -76,6 +77,13 @@ def show_state(cycle: Cycle, warnings: Iterable[str]) -> None:
     stops = {refused.rule for refused in (*cycle.brakes.everywhere, *cycle.pauses.list_rules())}
     for rule in metrics.BRAKES | metrics.PAUSES:
         metrics.BRAKES_ON.labels(rule).set(rule in stops)
+
+
+def show_versions(versions: Iterable[Version]) -> None:
+    """Show on which versions of Kubernetes forecasts are made, and whether they have been proven there."""
+    metrics.PROVEN.clear()
+    for version in versions:
+        metrics.PROVEN.labels(write_version(version)).set(describe_unproven(version) is None)
 
 
 def forget_state() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from reberth.cluster.pods.requests import Version
 from reberth.records import OpenMove, Phase, Pod
+from reberth.runtime.metrics import REGISTRY
 from reberth.values.errors import SettingsError, Unreachable
 from rescheduler.daemon.live_forecast import LiveForecast
 from rescheduler.settings import SchedulerSettings
@@ -97,6 +98,21 @@ async def test_without_files_there_is_nothing_to_follow() -> None:
 def test_a_file_that_is_invalid_from_the_start_is_an_error() -> None:
     with pytest.raises(SettingsError, match="/nowhere: cannot be read"):
         LiveForecast(SchedulerSettings(extender="/nowhere"))
+
+
+def test_versions_that_nobody_has_proven_are_warned_of_and_shown() -> None:
+    forecast = LiveForecast(SchedulerSettings(kubernetes="1.36"))
+    assert (forecast.versions, list(forecast.list_warnings())) == ((), [])
+    forecast.take_version((1, 38))
+    assert forecast.versions == ((1, 38), (1, 36))
+    said = "forecasts are not proven for Kubernetes 1.38, only for 1.35, 1.36 and 1.37"
+    assert list(forecast.list_warnings()) == [said]
+    name = "reberth_rescheduler_kubernetes_version_proven"
+    assert [read_metric(name, version=each) for each in ("1.38", "1.36")] == [0, 1]
+    forecast.take_version((1, 37))
+    assert list(forecast.list_warnings()) == []
+    assert [read_metric(name, version=each) for each in ("1.37", "1.36")] == [1, 1]
+    assert REGISTRY.get_sample_value(name, {"version": "1.38"}) is None
 
 
 def test_it_answers_nothing_before_the_version_is_known() -> None:

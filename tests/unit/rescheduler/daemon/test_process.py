@@ -24,6 +24,7 @@ HEAD = "apiVersion: reberth.dev/v1alpha1\nkind: "
 def test_readyz_names_the_reason_for_a_lost_lease(lost: str, ending: str, tmp_path: Path) -> None:
     daemon = Daemon(*write_files(tmp_path), Access())
     daemon._lost = lost
+    daemon._forecast.take_version((1, 37))
     resources: Any = SimpleNamespace(
         list_warnings=list,
         mirror=SimpleNamespace(troubles=dict),
@@ -32,6 +33,7 @@ def test_readyz_names_the_reason_for_a_lost_lease(lost: str, ending: str, tmp_pa
     said = list(daemon._list_remarks(cast("Any", resources)))
     assert said == [
         f"standby: another process leads, or no process leads yet{ending}",
+        "Kubernetes 1.37",
         "refused: tls.key",
     ]
 

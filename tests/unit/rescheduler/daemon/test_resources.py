@@ -41,7 +41,7 @@ def resources(
         pause=pause,
         extender_health=cast("Any", SimpleNamespace(refused=away)),
         recorder=nothing,
-        forecast=cast("Any", SimpleNamespace(model=PLAIN_MODEL)),
+        forecast=cast("Any", SimpleNamespace(model=PLAIN_MODEL, list_warnings=list)),
         identity="me",
         settings=ReschedulerSettings,
         policy=lambda: policy or ReschedulerPolicy(),

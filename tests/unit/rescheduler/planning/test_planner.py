@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ from rescheduler.policies.proposal import Policy, Proposal, Proposals
 from rescheduler.policies.under_utilised_nodes import UtilisationSettings
 from tests.support import builders
 from tests.support.rescheduler.plans import (
+    MODEL,
     NOW,
     PLAIN_MODEL,
     VERSION,
@@ -276,6 +278,11 @@ def test_another_rescheduler_is_warned_of() -> None:
 def test_a_scheduler_without_our_extender_is_warned_of() -> None:
     made, _ = make_plan([builders.node("a")], model=PLAIN_MODEL)
     assert made.warnings[0].startswith("the scheduler does not call Reberth's extender")
+
+
+def test_a_version_that_nobody_has_proven_is_warned_of() -> None:
+    made, _ = make_plan([builders.node("a")], model=replace(MODEL, version=(1, 38)))
+    assert made.warnings == ("forecasts are not proven for Kubernetes 1.38, only for 1.35, 1.36 and 1.37",)
 
 
 def test_a_rate_that_reaches_back_to_what_the_ledger_has_forgotten_is_warned_of() -> None:
