@@ -11,6 +11,7 @@ from federation.objects import resources
 from federation.objects.template import ResourceTemplate
 from federation.propagation.work_sync import work_of
 from reberth.cluster.kinds import POD
+from reberth.cluster.pods.requests import NEWEST
 from reberth.cluster.rows import PodRow
 from reberth.cluster.snapshot import take
 from reberth.forecast.forecast import Forecast, forecast
@@ -22,7 +23,6 @@ from reberth.forecast.state.view import view_snapshot
 Place = tuple[str, str]
 """Namespace and name of a Work."""
 _DEPLOYMENTS = next(each for each in resources.TEMPLATES if each.kind.name == "Deployment")
-_VERSION = (1, 36)
 _GONE = "they are gone by now."
 _HAS_VOLUMES = "kube-scheduler finds none; they have volumes, which are not watched in members."
 _MAY_RUN = "kube-scheduler has found none, but there is one by now."
@@ -41,11 +41,11 @@ def explain_pending(session: Session, row: PodRow, *, now: float) -> str:
     """Say why it has no node, as the forecast for kube-scheduler with its default settings has it."""
     if any(each.persistent_volume_claim for each in row.spec.volumes or ()):
         return _HAS_VOLUMES
-    facts = SnapshotFacts(take(session.cache, now=now), _VERSION)
+    facts = SnapshotFacts(take(session.cache, now=now), NEWEST)
     place = facts.snapshot.pods.named(row.namespace, row.name)
     if place is None:
         return _GONE
-    found = forecast(read_pending_pod(facts, place), view_snapshot(facts), default_scheduler(_VERSION))
+    found = forecast(read_pending_pod(facts, place), view_snapshot(facts), default_scheduler(NEWEST))
     return _sum_up(found) if isinstance(found, Forecast) else f"{found.reason}."
 
 
