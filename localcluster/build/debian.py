@@ -42,8 +42,12 @@ def contents(package: str, *, only: str = "") -> list[Path]:
     with download_cache.locked(listed.with_suffix(".needs.lock")):
         if not listed.exists():
             names = _list_needed(package, installed_too=bool(only))
-            theirs = (name for name in names if not only or (name.startswith(only) and name != package))
-            listed.write_text("\n".join(theirs))
+            theirs = [name for name in names if not only or (name.startswith(only) and name != package)]
+            if not theirs:
+                raise NoPackage(f"{package} cannot be unpacked: apt-get names nothing that it consists of")
+            unfinished = listed.with_suffix(".unfinished")
+            unfinished.write_text("\n".join(theirs))
+            unfinished.rename(listed)
     return [content(name) for name in listed.read_text().split()]
 
 

@@ -19,6 +19,7 @@ from localcluster.virtualnodes.virtual_node import DISK, INITRAMFS, MEMORY, PREF
 _SECONDS_TO_START = 300.0  # for the processor is emulated
 _SECONDS_BETWEEN_LOOKS = 5.0
 _TUN = Path("/dev/net/tun")
+_MEMINFO = Path("/proc/meminfo")
 
 
 class NoVirtualNodes(LocalClusterError):
@@ -32,7 +33,7 @@ def refuse(count: int, *, beside: int) -> None:
     if count + beside > links.MOST_NODES:
         many = f"{count + beside} real and virtual nodes are too many"
         raise LocalClusterError(f"{many}: there are addresses for {links.MOST_NODES}")
-    obstacle = find_basic_obstacle() or _find_obstacle()
+    obstacle = find_basic_obstacle() or _find_obstacle() or _find_lack(count * MEMORY)
     if obstacle:
         raise NoVirtualNodes(f"virtual nodes cannot run here: {obstacle}")
 
@@ -43,6 +44,15 @@ def _find_obstacle() -> str | None:
     if not shutil.which("mke2fs"):
         return "mke2fs is not on PATH (Debian: e2fsprogs)"
     return None if _TUN.exists() else f"there is no {_TUN} for their cables"
+
+
+def _find_lack(needed: int) -> str | None:
+    """Too many would make the kernel end other programs of this machine."""
+    lines = _MEMINFO.read_text().splitlines()
+    free = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
+    if needed <= free:
+        return None
+    return f"they need {needed / 2**30:.1f} GiB of memory, and {free / 2**30:.1f} GiB are available"
 
 
 def names(design: Design) -> list[str]:

@@ -76,6 +76,14 @@ def test_one_of_what_a_package_needs_is_taken_alone_be_it_installed_or_not(calls
     assert "Dir::State::status=/dev/null install" in calls.read_text()
 
 
+def test_a_package_that_consists_of_nothing_is_refused_and_asked_for_again(calls: Path) -> None:
+    apt(calls, simulate="true")
+    with pytest.raises(debian.NoPackage, match="tool cannot be unpacked: apt-get names nothing"):
+        debian.contents("tool")
+    apt(calls, download='touch "$2_1.0_all.deb"', simulate=NEEDED)
+    assert debian.contents("tool")
+
+
 def test_a_program_on_path_is_used(calls: Path) -> None:
     _write(calls.parent / "bin" / "tool", "#!/bin/sh\n")
     assert debian.program("tool", "tool") == calls.parent / "bin" / "tool"

@@ -117,7 +117,11 @@ def test_they_are_refused_where_they_cannot_run(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(virtual_nodes, "_TUN", tmp_path)
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     monkeypatch.setattr(shutil, "which", lambda _program: "/it")
+    monkeypatch.setattr(virtual_nodes, "_MEMINFO", tmp_path / "meminfo")
+    (tmp_path / "meminfo").write_text(f"MemTotal: 1 kB\nMemAvailable: {5 << 20} kB\n")
     virtual_nodes.refuse(2, beside=6)
+    with pytest.raises(virtual_nodes.NoVirtualNodes, match=r"they need 7\.5 GiB of memory, and 5\.0 GiB are"):
+        virtual_nodes.refuse(3, beside=0)
     with pytest.raises(LocalClusterError, match="9 real and virtual nodes are too many"):
         virtual_nodes.refuse(3, beside=6)
     monkeypatch.setattr(virtual_nodes, "_TUN", tmp_path / "tun")
