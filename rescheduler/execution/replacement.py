@@ -76,21 +76,21 @@ class ReplacementWatcher:
         if is_over:
             self._over_since = min(self._over_since, looked)
         spell = self._readiness.find(replacement)
-        lasts = self._lasts(move, replacement, spell, is_over=is_over)
+        ready_for = looked - spell.since if spell else None  # not what scoring took: nobody looked meanwhile
+        lasts = self._lasts(move, replacement, ready_for, is_over=is_over)
         # A spell that began in time may run its course.
         is_over = is_over and (spell is None or spell.since > self._over_since)
         ending = judge_replacement(move, replacement, state, scores=scores, lasts=lasts, is_over=is_over)
         return ending and self._correct_time(ending, spell)
 
     def _lasts(
-        self, move: OpenMove, replacement: PodRow | None, spell: ReadySpell | None, *, is_over: bool
+        self, move: OpenMove, replacement: PodRow | None, ready_for: float | None, *, is_over: bool
     ) -> bool:
         asked_for = self._context.find_min_ready(move.controller_uid)
         least = max(self._context.settings().min_ready, asked_for)
-        ready_for = asyncio.get_running_loop().time() - spell.since if spell else 0.0
         # Not less than a pause: sums of times are not exact.
-        self._lacking = max(_PAUSE, least - ready_for) if spell else math.inf
-        return has_lasted(replacement, ready_for=ready_for, least=least, is_over=is_over)
+        self._lacking = math.inf if ready_for is None else max(_PAUSE, least - ready_for)
+        return has_lasted(replacement, ready_for=ready_for or 0.0, least=least, is_over=is_over)
 
     def _list_others(self, move: OpenMove) -> list[OpenMove]:
         """List the other open moves of the controller, as they are known now."""
