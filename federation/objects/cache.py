@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from federation.objects.retention import keep
+from federation.objects.template import ResourceTemplate
 from reberth.cluster.cache import MODIFIED, Cache, Listing
 from reberth.cluster.kinds import NODE, POD, Kept, Kind, Wire
 from reberth.cluster.pods.requests import Version
@@ -66,16 +67,15 @@ class NotifyingCache(Cache):
 
 
 def _wants_the_same(before: Record | None, after: Record) -> bool:
-    """Tell whether spec and metadata are as before: the API server counts the generations of a spec."""
-    return before is not None and bool(meta_of(after).generation) and _read_wish(before) == _read_wish(after)
+    """Tell whether all but the status is as before."""
+    if before is None or _read_marks(before) != _read_marks(after):
+        return False
+    if isinstance(before, ResourceTemplate) and isinstance(after, ResourceTemplate):
+        # Of some kinds, such as PriorityClass, the generation stays 1 whatever is changed.
+        return before.wish() == after.wish()
+    return 0 < meta_of(before).generation == meta_of(after).generation
 
 
-def _read_wish(record: Record) -> tuple[object, ...]:
+def _read_marks(record: Record) -> tuple[object, ...]:
     meta = meta_of(record)
-    return (
-        meta.generation,
-        meta.deletion_timestamp,
-        meta.labels,
-        meta.annotations,
-        meta.owner_references,
-    )
+    return meta.deletion_timestamp, meta.labels, meta.annotations, meta.owner_references

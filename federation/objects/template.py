@@ -27,6 +27,10 @@ class ResourceTemplate(Record, frozen=True):
         raw = self.parts.get(name)
         return None if raw is None else msgspec.json.decode(raw)
 
+    def wish(self) -> dict[str, Raw]:
+        """Return all top-level fields except the status, undecoded."""
+        return {name: raw for name, raw in self.parts.items() if name != _STATUS}
+
 
 class _TemplateHead(Record, frozen=True):
     metadata: ObjectMeta
@@ -93,4 +97,4 @@ def read_whole(key: Key, template: ResourceTemplate) -> Object:
 
 def read_parts(template: ResourceTemplate) -> Object:
     """Return all top-level fields except the status, which each member has for itself."""
-    return {name: msgspec.json.decode(raw) for name, raw in template.parts.items() if name != _STATUS}
+    return {name: msgspec.json.decode(raw) for name, raw in template.wish().items()}

@@ -1,12 +1,16 @@
 from typing import Any, cast
 
+import msgspec
+import pytest
+from msgspec.structs import replace
+
 from federation.hub.hub import Hub
 from federation.hub.object_api import ObjectApi
 from federation.hub.work_index import WorkIndex
 from federation.objects.cache import NotifyingCache, OnChange
 from federation.objects.names import Key, binding_of
-from federation.objects.resources import TEMPLATES, WORKS
-from federation.objects.template import ResourceTemplate
+from federation.objects.resources import BINDINGS, TEMPLATES, WORKS
+from federation.objects.template import ResourceTemplate, read_template
 from federation.propagation.works import write_work
 from reberth.client.events import EventRecorder
 from reberth.cluster.cache import ADDED, BOOKMARK, DELETED, MODIFIED
@@ -40,30 +44,57 @@ def test_each_change_is_notified_once() -> None:
     assert heard == [("a", "1"), ("a", "2"), ("a", "3")]
 
 
-def test_what_wants_the_same_as_before_has_only_a_new_status() -> None:
-    wishes: list[str] = []
+def note_apart() -> tuple[NotifyingCache, list[str], list[str]]:
+    """Make a cache, and lists of the versions that it tells as changes and as mere reports."""
+    changes: list[str] = []
     reports: list[str] = []
 
     def note(into: list[str]) -> OnChange:
         return lambda _, record: into.append(record.metadata.resource_version)
 
-    made = NotifyingCache(note(wishes), on_status=note(reports), version=(1, 36))
-    made.apply(KIND, ADDED, one("a", 1, generation=1))
-    made.apply(KIND, MODIFIED, one("a", 2, generation=1))
-    made.apply(KIND, MODIFIED, one("a", 3, generation=2))
-    changes: list[Any] = [{"labels": {"k": "v"}}, {"annotations": {"k": "v"}}, {"deletion_timestamp": "now"}]
-    for version, change in enumerate(changes, start=4):
-        made.apply(KIND, MODIFIED, one("a", version, generation=2, **change))
-    made.apply(KIND, DELETED, one("a", 7, generation=2, **changes[-1]))
-    assert (wishes, reports) == (["1", "3", "4", "5", "6", "7"], ["2"])
+    return NotifyingCache(note(changes), on_status=note(reports), version=(1, 36)), changes, reports
 
 
-def test_a_kind_without_generations_may_have_changed_in_all() -> None:
-    wishes: list[object] = []
-    made = NotifyingCache(lambda *told: wishes.append(told), on_status=lambda *_: None, version=(1, 36))
+def whole(version: int, *, generation: int = 0, spec: Any = None, status: Any = None) -> ResourceTemplate:
+    meta = {"name": "a", "namespace": "default", "uid": "a", "generation": generation}
+    body = {"metadata": {**meta, "resourceVersion": str(version)}, "spec": spec, "status": status}
+    return read_template(msgspec.json.encode(body))
+
+
+def test_a_template_of_which_only_the_status_is_new_wants_the_same() -> None:
+    made, changes, reports = note_apart()
+    made.apply(KIND, ADDED, whole(1))
+    made.apply(KIND, MODIFIED, whole(2, status="ready"))
+    made.apply(KIND, MODIFIED, whole(3, status="ready", spec="other"))
+    assert (changes, reports) == (["1", "3"], ["2"])
+
+
+def test_a_generation_that_stays_the_same_says_nothing_of_a_template() -> None:
+    """The API server gives a PriorityClass the generation 1 for ever."""
+    made, changes, reports = note_apart()
+    made.apply(KIND, ADDED, whole(1, generation=1))
+    made.apply(KIND, MODIFIED, whole(2, generation=1, spec="other"))
+    assert (changes, reports) == (["1", "2"], [])
+
+
+def test_an_object_of_ours_wants_the_same_while_its_generation_stays() -> None:
+    made, changes, reports = note_apart()
+    for version, generation in enumerate((1, 1, 2, 0, 0), start=1):
+        one = claimed_binding()
+        meta = replace(one.metadata, uid="u", resource_version=str(version), generation=generation)
+        made.apply(BINDINGS.kind, ADDED if version == 1 else MODIFIED, replace(one, metadata=meta))
+    assert (changes, reports) == (["1", "3", "4", "5"], ["2"])
+
+
+@pytest.mark.parametrize(
+    "change", [{"labels": {"k": "v"}}, {"annotations": {"k": "v"}}, {"deletion_timestamp": "now"}]
+)
+def test_marks_and_a_deletion_are_more_than_a_report(change: dict[str, Any]) -> None:
+    made, changes, reports = note_apart()
     made.apply(KIND, ADDED, one("a", 1))
-    made.apply(KIND, MODIFIED, one("a", 2))
-    assert len(wishes) == 2
+    made.apply(KIND, MODIFIED, one("a", 2, **change))
+    made.apply(KIND, DELETED, one("a", 3, **change))
+    assert (changes, reports) == (["1", "2", "3"], [])
 
 
 def test_a_new_list_notifies_only_about_differences() -> None:
