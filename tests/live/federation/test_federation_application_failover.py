@@ -237,7 +237,7 @@ async def test_state_travels_to_the_next_copy_as_labels(place: Partitioned) -> N
 
 async def test_a_replica_without_a_node_goes_elsewhere_and_the_ready_one_stays(place: Partitioned) -> None:
     """Without application failover, and with one that keeps what is available."""
-    keeping = failing_over(*NAMES, seconds=2, preserveAvailableReplicas=True)["failover"]
+    keeping = failing_over(*NAMES, seconds=15, preserveAvailableReplicas=True)["failover"]
     for name, more in (("crowded", {}), ("kept", {"failover": keeping})):
         await apply(place, name, {"placement": {"replicaScheduling": AGGREGATED}, **more})
         binding = await binding_that(place, name, lambda one: len(targets(one)) == 1)
