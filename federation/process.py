@@ -195,8 +195,7 @@ class Federation:
         decide_triggered = scheduler.decide_triggered if switches.scheduler else decide_later
         causes = EvictionCauses(hub.clock)
         calls_members = switches.members or switches.execution
-        gives_pending = switches.pending_replicas and switches.scheduler and calls_members
-        pending = settings.pending_replicas.rules() if gives_pending else None
+        pending = settings.pending_replicas.rules() if switches.gives_pending() else None
         makers: list[tuple[bool, Callable[[], Controller]]] = [
             (calls_members, lambda: sessions),
             (

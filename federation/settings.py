@@ -62,6 +62,10 @@ class Switches(Section, frozen=True):
     application_failover: bool = True
     pending_replicas: bool = True
 
+    def gives_pending(self) -> bool:
+        """Tell whether replicas without a node can be given to other clusters."""
+        return self.pending_replicas and self.scheduler and (self.members or self.execution)
+
 
 class FederationSettings(Section, frozen=True):
     controllers: Switches = Switches()

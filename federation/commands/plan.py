@@ -106,7 +106,7 @@ def read_rules(settings: FederationSettings) -> PlanRules:
         let_go_after=members.let_go_after,
         give_up=settings.application_failover.rules(),
         storm=settings.application_failover.storm_rules(),
-        pending=settings.pending_replicas.rules() if switches.scheduler else None,
+        pending=settings.pending_replicas.rules() if switches.gives_pending() else None,
     )
 
 

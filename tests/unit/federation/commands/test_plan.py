@@ -12,7 +12,9 @@ import yaml
 
 from federation.__main__ import main
 from federation.commands.plan import read_rules
+from federation.controllers.failover.pending_replicas import PendingReplicasSettings
 from federation.settings import FederationSettings, Switches
+from reberth.values.duration import Duration
 
 READY = "{type: Ready, status: 'True', reason: ClusterReady, lastTransitionTime: '2026-01-01T00:00:00Z'}"
 SERVES = "apiEnablements: [{groupVersion: apps/v1, resources: [{kind: Deployment, name: deployments}]}]"
@@ -121,6 +123,23 @@ def test_settings_say_which_controllers_run(run: Run, tmp_path: Path) -> None:
     answer = run(HUB, "--settings", str(file))
     assert answer.code == 2
     assert "controllers.taint" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("switches", "gives"),
+    [
+        (Switches(), True),
+        (Switches(pending_replicas=False), False),
+        (Switches(scheduler=False), False),
+        (Switches(members=False, execution=False), False),
+    ],
+)
+def test_a_failover_waits_for_replicas_to_be_given_only_if_somebody_gives_them(
+    switches: Switches, *, gives: bool
+) -> None:
+    pending = PendingReplicasSettings(longer_than=Duration(300))
+    rules = read_rules(FederationSettings(controllers=switches, pending_replicas=pending))
+    assert (rules.pending is not None) is gives
 
 
 def test_every_setting_of_a_decision_is_taken_over() -> None:
