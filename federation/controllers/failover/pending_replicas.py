@@ -149,9 +149,8 @@ class PendingReplicasController:
     async def _give(self, key: Key) -> float | None:
         """Give what is stuck to other clusters, if they have room for it."""
         binding = self._hub.find_binding(key)
-        stuck = list_stuck(binding, self._index.of(key), self._hub.find_cluster) if binding else {}
-        self._note(key, sum(stuck.values()))
-        if binding is None or not stuck:
+        self._note(key, self._count_stuck(key, binding) if binding else 0)
+        if binding is None or not self._is_told(key):
             return None
         found = self._find_gift(key, binding)
         if isinstance(found, Gift):
@@ -160,6 +159,14 @@ class PendingReplicasController:
             self._held[key] = found.message
             self._record(key, binding, _HELD, found.message, WARNING)
         return self._settings.look_again
+
+    def _count_stuck(self, key: Key, binding: ResourceBinding) -> int:
+        works, find, now = self._index.of(key), self._hub.find_cluster, self._hub.clock()
+        return sum(list_stuck(binding, works, find, rules=self._rules, now=now).values())
+
+    def _is_told(self, key: Key) -> bool:
+        """Tell whether replicas are stuck by what is told; they may not count yet, which only time ends."""
+        return any(read_pending(work.status.conditions).stuck for work in self._index.of(key).values())
 
     def _find_gift(self, key: Key, binding: ResourceBinding) -> Gift | NoGift | None:
         works, find, now = self._index.of(key), self._hub.find_cluster, self._hub.clock()

@@ -12,7 +12,13 @@ from msgspec.structs import replace
 from federation.api import ResourceBinding, TargetCluster
 from federation.api.eviction_blocks import read_application_failover
 from federation.failover.health_clock import read_health_clock
-from federation.failover.pending_replicas import PendingRules, list_taken, read_pending, write_taken
+from federation.failover.pending_replicas import (
+    PendingRules,
+    list_taken,
+    read_pending,
+    read_taken,
+    write_taken,
+)
 from federation.membership.cluster_status import is_member_ready
 from federation.objects.any_json import number
 from federation.objects.names import Key
@@ -61,7 +67,7 @@ def find_gift(
     now: float,
 ) -> Gift | NoGift | None:
     """Return what can be given; None if nothing is to be, or if something else is under way first."""
-    pending = list_stuck(binding, works, find)
+    pending = list_stuck(binding, works, find, rules=rules, now=now)
     if not pending or not _may_give(binding, now) or not _is_calm(key, binding, scheduler, now):
         return None
     avoided = pending.keys() | list_taken(binding, rules, now=now).keys()
@@ -85,18 +91,32 @@ def write_gift(
     binding: ResourceBinding, gift: Gift, change: Object, rules: PendingRules, *, now: float
 ) -> Object:
     """Return the patch that gives them: `change` has the new clusters."""
-    taken = {**list_taken(binding, rules, now=now), **dict.fromkeys(gift.taken, now)}
+    kept = list_taken(binding, rules._replace(block_for=max(rules.block_for, rules.longer_than)), now=now)
+    taken = {**kept, **dict.fromkeys(gift.taken, now)}
     metadata = change["metadata"]
     annotations = {**metadata["annotations"], **write_taken(taken)}
     return {**change, "metadata": {**metadata, "annotations": annotations}}
 
 
-def list_stuck(binding: ResourceBinding, works: Mapping[str, HeldWork], find: FindCluster) -> Replicas:
-    """Return how many replicas have had no node for long, by cluster; available ones are not among them."""
+def list_stuck(
+    binding: ResourceBinding,
+    works: Mapping[str, HeldWork],
+    find: FindCluster,
+    *,
+    rules: PendingRules,
+    now: float,
+) -> Replicas:
+    """Return how many replicas have had no node for long, by cluster; available ones are not among them.
+
+    After a gift its Work still tells of the pods that were given: none counts until it has waited anew.
+    """
+    relieved = {name for name, at in read_taken(binding, now=now).items() if now < at + rules.longer_than}
     found = {
         each.name: _count_stuck(works[each.name], each.replicas)
         for each in binding.spec.clusters or ()
-        if each.name in works and (cluster := find(each.name)) is not None and is_member_ready(cluster)
+        if each.name in works.keys() - relieved
+        and (cluster := find(each.name)) is not None
+        and is_member_ready(cluster)
     }
     return {name: count for name, count in sorted(found.items()) if count}
 

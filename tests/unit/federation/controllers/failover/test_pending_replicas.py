@@ -143,6 +143,32 @@ async def test_a_replica_without_a_node_goes_elsewhere_when_it_has_waited_for_lo
     assert read_metric("reberth_federation_pending_replicas") == 0
 
 
+async def test_a_pod_without_a_node_gives_one_replica_away_though_another_is_not_available() -> None:
+    hub = PendingHub()
+    hub.report("m1", 1)
+    hub.member.have("web-1", node="n1")
+    hub.member.have("web-2", node="n1")
+    hub.member.have("web-3")
+    await hub.live(100)
+    assert hub.clusters() == {"m1": 2, "m2": 1}
+    hub.member.have("web-3", "DELETED")
+    await hub.live(100)
+    assert hub.clusters() == {"m1": 2, "m2": 1}
+
+
+async def test_a_pod_that_waits_on_after_a_gift_is_given_when_it_has_waited_anew() -> None:
+    hub = PendingHub(member("m1"), member("m2", 1))
+    hub.report("m1", 1)
+    for name in ("web-2", "web-3"):
+        hub.member.have(name)
+    await hub.live(75)
+    assert hub.clusters() == {"m1": 2, "m2": 1}
+    hub.member.have("web-3", "DELETED")
+    hub.put(resources.CLUSTERS, member("m2", 9))
+    await hub.live(100)
+    assert hub.clusters() == {"m1": 1, "m2": 2}
+
+
 async def test_pods_that_get_a_node_in_time_tell_it_and_move_nothing() -> None:
     hub = PendingHub()
     hub.member.have("web-1")
