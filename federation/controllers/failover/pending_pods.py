@@ -5,11 +5,14 @@ meant to have a node yet.
 """
 
 from collections import Counter, defaultdict
+from functools import cache, partial
 
+from federation.hub.hub import Hub
 from federation.hub.sessions import Session
 from federation.objects import resources
+from federation.objects.names import Key, namespace_of_works
 from federation.objects.template import ResourceTemplate
-from federation.propagation.work_sync import work_of
+from federation.propagation.work_sync import key_of_manifest, list_manifests, work_of
 from reberth.cluster.kinds import POD
 from reberth.cluster.pods.requests import NEWEST
 from reberth.cluster.rows import PodRow
@@ -28,11 +31,15 @@ _HAS_VOLUMES = "kube-scheduler finds none; they have volumes, which are not watc
 _MAY_RUN = "kube-scheduler has found none, but there is one by now."
 
 
-def list_pending(session: Session) -> dict[Place, list[PodRow]]:
-    """List the pods that have no node, by the Work of their copy."""
+def list_pending(hub: Hub, cluster: str, session: Session) -> dict[Place, list[PodRow]]:
+    """List the pods of a member that have no node, by the Work of their copy."""
     found: defaultdict[Place, list[PodRow]] = defaultdict(list)
+    has_copy = cache(partial(_has_manifest, hub))
     for row in session.cache.of(POD).rows():
-        if _is_pending(row) and (copy := _find_copy(session, row)) and (place := work_of(copy.metadata)):
+        copy = _find_copy(session, row) if _is_pending(row) else None
+        place = work_of(copy.metadata) if copy else None
+        # Whoever writes in a member may write any annotation: only the Work itself says what is its copy.
+        if copy and place and place[0] == namespace_of_works(cluster) and has_copy(place, _key_of(copy)):
             found[place].append(row)
     return dict(found)
 
@@ -64,6 +71,16 @@ def _sum_up(found: Forecast) -> str:
 def _is_pending(row: PodRow) -> bool:
     is_waiting = row.node is None and not row.is_finished and not row.is_terminating
     return is_waiting and row.problems is not None and row.problems.unscheduled == "Unschedulable"
+
+
+def _key_of(copy: ResourceTemplate) -> Key:
+    meta = copy.metadata
+    return Key(_DEPLOYMENTS.api_version, _DEPLOYMENTS.kind.name, meta.namespace, meta.name)
+
+
+def _has_manifest(hub: Hub, place: Place, copy: Key) -> bool:
+    work = hub.find(resources.WORKS, *place)
+    return work is not None and any(each and key_of_manifest(each) == copy for each in list_manifests(work))
 
 
 def _find_copy(session: Session, row: PodRow) -> ResourceTemplate | None:

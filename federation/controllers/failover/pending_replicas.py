@@ -108,7 +108,7 @@ class PendingReplicasController:
         session = self._sessions.get(cluster)
         if session is None or not self._sessions.is_usable(cluster):
             return self._settings.look_every
-        pending, now = list_pending(session), self._hub.clock()
+        pending, now = list_pending(self._hub, cluster, session), self._hub.clock()
         self._since[cluster].observe((row.uid for rows in pending.values() for row in rows), now=now)
         failures = []
         for place in sorted(pending.keys() | self._told[cluster]):

@@ -15,6 +15,7 @@ from federation.objects import resources
 from federation.objects.cache import NotifyingCache
 from federation.objects.conditions import find_condition
 from federation.objects.names import WORK_NAME, WORK_NAMESPACE
+from federation.objects.resources import HeldWork
 from federation.propagation.schedule_result import write_placement
 from reberth.cluster.kinds import NODE, POD, Resource
 from reberth.records import Condition, Node, Pod
@@ -48,19 +49,25 @@ class Member:
     def __init__(self, work: Any) -> None:
         self.cache = NotifyingCache(lambda *_: None, version=(1, 36))
         self.version = 10
+        self.cache.replace(DEPLOYMENTS.kind, [], "9")
+        self.copy(work)
+        self.cache.replace(NODE, [builders.as_record(Node, full_node())], "9")
+        self.cache.replace(POD, [], "9")
+
+    def copy(self, work: Any, name: str = "web") -> None:
+        """Have a Deployment that says it is the copy of a Work."""
+        self.version += 1
         annotations = {WORK_NAMESPACE: work.metadata.namespace, WORK_NAME: work.metadata.name}
         metadata = {
-            "name": "web",
+            "name": name,
             "namespace": "default",
-            "uid": "d",
-            "resourceVersion": "5",
+            "uid": name,
+            "resourceVersion": str(self.version),
             "annotations": annotations,
         }
         spec = {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}}
         wire = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
-        self.cache.replace(DEPLOYMENTS.kind, [as_template(wire)], "9")
-        self.cache.replace(NODE, [builders.as_record(Node, full_node())], "9")
-        self.cache.replace(POD, [], "9")
+        self.cache.apply(DEPLOYMENTS.kind, "MODIFIED", as_template(wire))
 
     def find(self, resource: Any, namespace: str, name: str) -> Any:
         return self.cache.of(resource.kind).named(namespace, name)
@@ -83,7 +90,7 @@ class PendingHub(FailingHub):
         spec = {"placement": DYNAMIC, "clusters": given(m1=3), **more}
         self.put(resources.BINDINGS, replace_annotations(claimed_binding(**spec)))
         self.report("m1", 2)
-        self.member = Member(self._find_work("m1", "web"))
+        self.member = Member(self.find_work("m1"))
         self.restart()
 
     def restart(self) -> None:
@@ -105,9 +112,12 @@ class PendingHub(FailingHub):
 
     @property
     def told(self) -> Condition | None:
-        work = self._find_work("m1", "web")
-        assert work is not None
-        return find_condition(work.status.conditions, "Unschedulable")
+        return find_condition(self.find_work("m1").status.conditions, "Unschedulable")
+
+    def find_work(self, cluster: str) -> HeldWork:
+        found = self._find_work(cluster, "web")
+        assert found is not None
+        return found
 
 
 def replace_annotations(one: Any) -> Any:
@@ -194,6 +204,25 @@ async def test_pods_that_get_a_node_in_time_tell_it_and_move_nothing() -> None:
 async def test_pods_that_are_not_of_the_copy_or_want_no_node_do_not_count(odd: Any) -> None:
     hub = PendingHub()
     hub.member.have("web-1", **odd)
+    await hub.live(90)
+    assert hub.told is None
+    assert hub.clusters() == {"m1": 3}
+
+
+async def test_a_deployment_that_says_it_is_the_copy_of_another_member_takes_nothing_from_it() -> None:
+    hub = PendingHub(clusters=given(m1=1, m2=2))
+    hub.report("m2", 0)
+    hub.member.copy(hub.find_work("m2"))
+    hub.member.have("web-1")
+    await hub.live(90)
+    assert hub.clusters() == {"m1": 1, "m2": 2}
+    assert find_condition(hub.find_work("m2").status.conditions, "Unschedulable") is None
+
+
+async def test_a_deployment_that_is_not_in_the_work_that_it_names_does_not_count() -> None:
+    hub = PendingHub()
+    hub.member.copy(hub.find_work("m1"), "fake")
+    hub.member.have("fake-1", owned_by=builders.owner("ReplicaSet", "fake-5d9c"))
     await hub.live(90)
     assert hub.told is None
     assert hub.clusters() == {"m1": 3}
