@@ -33,11 +33,19 @@ from federation.objects.resources import HeldWork
 from federation.planning.binding_scheduler import BindingScheduler
 from federation.planning.failover.pending_replicas import Gift, NoGift, find_gift, list_stuck, write_gift
 from reberth.client.events import NORMAL, WARNING
+from reberth.client.lease import LeaseLost
 from reberth.cluster.kinds import Resource
 from reberth.cluster.rows import PodRow
+from reberth.runtime.faults import FAULTS
+from reberth.runtime.logs import Log
 from reberth.values.duration import Duration, PositiveDuration
-from reberth.values.errors import ApiError
+from reberth.values.errors import Conflict, ReberthError
+from reberth.values.object_error import ObjectError
+from reberth.values.refusal import describe_fault
 
+log = Log(__name__)
+
+_NAME = "pendingReplicas"
 _GIVEN, _HELD, _ACTION = "PendingReplicasGiven", "PendingReplicasHeld", "GivePendingReplicas"
 
 
@@ -73,7 +81,7 @@ class PendingReplicasController:
         self._told: defaultdict[str, set[Place]] = defaultdict(set)
         self._stuck: dict[Key, int] = {}
         self._held: dict[Key, str] = {}
-        self._queue = WorkQueue("pendingReplicas", self._reconcile, settings)
+        self._queue = WorkQueue(_NAME, self._reconcile, settings)
 
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         if resource is resources.CLUSTERS:
@@ -110,15 +118,23 @@ class PendingReplicasController:
             return self._settings.look_every
         pending, now = list_pending(self._hub, cluster, session), self._hub.clock()
         self._since[cluster].observe((row.uid for rows in pending.values() for row in rows), now=now)
-        failures = []
         for place in sorted(pending.keys() | self._told[cluster]):
-            try:
-                await self._tell(cluster, session, place, pending.get(place, []))
-            except ApiError as error:
-                failures.append(error)
-        if failures:
-            raise failures[0]
+            await self._tell_alone(cluster, session, place, pending.get(place, []))
         return self._settings.look_every
+
+    async def _tell_alone(self, cluster: str, session: Session, place: Place, rows: list[PodRow]) -> None:
+        """Contain what is wrong with one copy: the next look at the member tries it again."""
+        subject = "/".join(place)
+        try:
+            await self._tell(cluster, session, place, rows)
+        except LeaseLost:
+            raise
+        except Conflict:
+            return
+        except (ReberthError, ObjectError) as error:
+            log.warning("pods without a node are not told", work=subject, reason=str(error))
+        except Exception as error:  # noqa: BLE001 - it is about this copy alone, and is logged
+            FAULTS.note(_NAME, subject, describe_fault(error), error=error)
 
     async def _tell(self, cluster: str, session: Session, place: Place, rows: list[PodRow]) -> None:
         work, now, longest = (

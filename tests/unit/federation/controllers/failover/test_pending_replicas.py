@@ -17,14 +17,17 @@ from federation.objects.conditions import find_condition
 from federation.objects.names import WORK_NAME, WORK_NAMESPACE
 from federation.objects.resources import HeldWork
 from federation.propagation.schedule_result import write_placement
+from federation.propagation.works import write_work
 from reberth.cluster.kinds import NODE, POD, Resource
+from reberth.cluster.tables import meta_of
 from reberth.records import Condition, Node, Pod
 from reberth.values.duration import Duration, PositiveDuration
-from reberth.values.errors import Conflict
+from reberth.values.errors import Conflict, Forbidden
+from reberth.values.object_error import ObjectError
 from tests.support import builders
 from tests.support.federation.clusters import DYNAMIC
 from tests.support.federation.failing import FailingHub, member
-from tests.support.federation.objects import as_template, claimed_binding, given
+from tests.support.federation.objects import WEB, as_template, claimed_binding, given, template, work
 from tests.support.metrics import read_metric
 
 pytestmark = pytest.mark.looptime
@@ -87,6 +90,8 @@ class PendingHub(FailingHub):
     def __init__(self, *members: Any, settings: PendingReplicasSettings = SETTINGS, **more: Any) -> None:
         super().__init__(*members or (member("m1"), member("m2")))
         self.pending_settings = settings
+        self.refusal: tuple[str, Exception] | None = None
+        self.refused = 0
         spec = {"placement": DYNAMIC, "clusters": given(m1=3), **more}
         self.put(resources.BINDINGS, replace_annotations(claimed_binding(**spec)))
         self.report("m1", 2)
@@ -113,6 +118,15 @@ class PendingHub(FailingHub):
     @property
     def told(self) -> Condition | None:
         return find_condition(self.find_work("m1").status.conditions, "Unschedulable")
+
+    def refuse_all(self, prefix: str, error: Exception) -> None:
+        self.refusal = prefix, error
+
+    async def merge(self, resource: Resource[Any], name: str, patch: Any, **more: Any) -> Any:
+        if self.refusal and name.startswith(self.refusal[0]):
+            self.refused += 1
+            raise self.refusal[1]
+        return await super().merge(resource, name, patch, **more)
 
     def find_work(self, cluster: str) -> HeldWork:
         found = self._find_work(cluster, "web")
@@ -257,6 +271,37 @@ async def test_a_write_that_meets_another_one_is_decided_again() -> None:
     hub.refuse = [Conflict("patch", "somebody wrote"), Conflict("patch", "somebody wrote")]
     await hub.live(30)
     assert hub.clusters() == {"m1": 2, "m2": 1}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Forbidden("patch", "not yours"),
+        Conflict("patch", "somebody wrote"),
+        ObjectError("Work", meta_of(template("api")), field="spec", reason="is odd"),
+        KeyError("odd"),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+async def test_one_copy_that_cannot_be_told_keeps_no_other_from_it(
+    error: Exception, faults: list[str]
+) -> None:
+    hub = PendingHub()
+    first = write_work(
+        WEB._replace(name="api"), claimed_binding(name="api-deployment"), template("api"), "m1", 3
+    )
+    hub.put(resources.WORKS, work(first))
+    hub.member.copy(work(first), "api")
+    hub.member.have("api-1", owned_by=builders.owner("ReplicaSet", "api-5d9c"))
+    hub.member.have("web-1")
+    hub.refuse_all("api-", error)
+    await hub.live(25)
+    assert hub.told is not None
+    await hub.live(60)
+    assert hub.clusters() == {"m1": 2, "m2": 1}
+    assert hub.refused == 8, "each look tries it again, without haste"
+    assert len(faults) == (8 if isinstance(error, KeyError) else 0)
+    faults.clear()
 
 
 async def test_pods_with_volumes_are_explained_without_a_forecast() -> None:
