@@ -5,6 +5,7 @@ of Works, and `spec.clusters` of bindings with the note of what was taken from w
 planning/failover/pending_replicas. Off unless `longerThan` is set.
 """
 
+import asyncio
 from collections import defaultdict
 from math import inf
 from typing import Annotated, Any
@@ -116,7 +117,7 @@ class PendingReplicasController:
         session = self._sessions.get(cluster)
         if session is None or not self._sessions.is_usable(cluster):
             return self._settings.look_every
-        pending, now = list_pending(self._hub, cluster, session), self._hub.clock()
+        pending, now = list_pending(self._hub, cluster, session), asyncio.get_running_loop().time()
         self._since[cluster].observe((row.uid for rows in pending.values() for row in rows), now=now)
         for place in sorted(pending.keys() | self._told[cluster]):
             await self._tell_alone(cluster, session, place, pending.get(place, []))
@@ -146,7 +147,8 @@ class PendingReplicasController:
             self._told[cluster].discard(place)
             return
         uids, since = [row.uid for row in rows], self._since[cluster]
-        pods = since.count(uids, longer_than=longest, now=now) if uids else WaitingPods()
+        age = asyncio.get_running_loop().time()  # the clock of the day may be put right at any time
+        pods = since.count(uids, longer_than=longest, now=age) if uids else WaitingPods()
         told = tell_pending(
             work.status.conditions,
             pods,

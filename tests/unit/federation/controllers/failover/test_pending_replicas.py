@@ -88,6 +88,7 @@ class PendingHub(FailingHub):
     """A workload with three replicas in m1; m2 has room."""
 
     def __init__(self, *members: Any, settings: PendingReplicasSettings = SETTINGS, **more: Any) -> None:
+        self.jump = 0.0
         super().__init__(*members or (member("m1"), member("m2")))
         self.pending_settings = settings
         self.refusal: tuple[str, Exception] | None = None
@@ -127,6 +128,9 @@ class PendingHub(FailingHub):
             self.refused += 1
             raise self.refusal[1]
         return await super().merge(resource, name, patch, **more)
+
+    def _clock(self) -> float:
+        return super()._clock() + self.jump
 
     def find_work(self, cluster: str) -> HeldWork:
         found = self._find_work(cluster, "web")
@@ -240,6 +244,20 @@ async def test_a_deployment_that_is_not_in_the_work_that_it_names_does_not_count
     await hub.live(90)
     assert hub.told is None
     assert hub.clusters() == {"m1": 3}
+
+
+async def test_a_clock_that_is_put_right_makes_no_pod_older() -> None:
+    hub = PendingHub()
+    hub.member.have("web-1")
+    await hub.live(25)
+    hub.jump = 3600
+    await hub.live(30)
+    assert hub.told is not None
+    assert hub.told.reason == "Waiting"
+    hub.jump = -3600
+    await hub.live(20)
+    assert hub.told.reason == "Stuck"
+    assert hub.clusters() == {"m1": 2, "m2": 1}
 
 
 async def test_without_room_elsewhere_it_is_told_once_and_looked_at_again() -> None:
