@@ -21,6 +21,7 @@ from federation.failover.pending_replicas import (
     read_pending,
     tell_pending,
 )
+from federation.hub.call_priority import Urgency
 from federation.hub.hub import Hub, refer_to
 from federation.hub.sessions import Session, Sessions
 from federation.hub.telemetry import application_metrics as metrics
@@ -82,17 +83,18 @@ class PendingReplicasController:
         self._told: defaultdict[str, set[Place]] = defaultdict(set)
         self._stuck: dict[Key, int] = {}
         self._held: dict[Key, str] = {}
-        self._queue = WorkQueue(_NAME, self._reconcile, settings)
+        self._looks = WorkQueue("pendingPods", self._look, settings, urgency=Urgency.REPORTING)
+        self._gifts = WorkQueue(_NAME, self._give, settings, urgency=Urgency.SCHEDULING)
 
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         if resource is resources.CLUSTERS:
-            self._queue.add(resources.key_of(resource, record))
+            self._looks.add(resources.key_of(resource, record))
         elif resource is resources.WORKS:
             self._on_work(record)
         elif (
             resource in resources.ALL_BINDINGS and (key := resources.key_of(resource, record)) in self._stuck
         ):
-            self._queue.add(key)
+            self._gifts.add(key)
 
     def _on_work(self, work: HeldWork) -> None:
         told, cluster = read_pending(work.status.conditions), cluster_of_works(work.metadata.namespace)
@@ -100,16 +102,16 @@ class PendingReplicasController:
             self._told[cluster].add((work.metadata.namespace, work.metadata.name))
         key = binding_of(work.metadata, WORK_API_VERSION)
         if key and (told.stuck or key in self._stuck):
-            self._queue.add(key)
+            self._gifts.add(key)
 
     async def run(self) -> None:
-        await self._queue.run()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._looks.run())
+            group.create_task(self._gifts.run())
 
-    async def _reconcile(self, key: Key) -> float | None:
-        return await (self._give(key) if key.kind.endswith("Binding") else self._look(key.name))
-
-    async def _look(self, cluster: str) -> float | None:
+    async def _look(self, key: Key) -> float | None:
         """Look at the pods of a member, and tell the Works of their copies what has changed."""
+        cluster = key.name
         if self._hub.find_cluster(cluster) is None:
             self._since.pop(cluster, None)
             self._told.pop(cluster, None)

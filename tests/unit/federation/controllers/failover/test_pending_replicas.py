@@ -10,6 +10,7 @@ from federation.controllers.failover.pending_replicas import (
     PendingReplicasController,
     PendingReplicasSettings,
 )
+from federation.hub.call_priority import URGENCY, Urgency
 from federation.hub.sessions import Sessions
 from federation.objects import resources
 from federation.objects.cache import NotifyingCache
@@ -93,6 +94,7 @@ class PendingHub(FailingHub):
         self.pending_settings = settings
         self.refusal: tuple[str, Exception] | None = None
         self.refused = 0
+        self.urgencies: list[tuple[Resource[Any], Urgency]] = []
         spec = {"placement": DYNAMIC, "clusters": given(m1=3), **more}
         self.put(resources.BINDINGS, replace_annotations(claimed_binding(**spec)))
         self.report("m1", 2)
@@ -127,6 +129,7 @@ class PendingHub(FailingHub):
         if self.refusal and name.startswith(self.refusal[0]):
             self.refused += 1
             raise self.refusal[1]
+        self.urgencies.append((resource, URGENCY.get()))
         return await super().merge(resource, name, patch, **more)
 
     def _clock(self) -> float:
@@ -244,6 +247,15 @@ async def test_a_deployment_that_is_not_in_the_work_that_it_names_does_not_count
     await hub.live(90)
     assert hub.told is None
     assert hub.clusters() == {"m1": 3}
+
+
+async def test_gifts_are_as_urgent_as_scheduling_and_what_is_told_as_other_reports() -> None:
+    hub = PendingHub()
+    hub.member.have("web-1")
+    await hub.live(80)
+    assert hub.clusters() == {"m1": 2, "m2": 1}
+    reports, gifts = (resources.WORKS, Urgency.REPORTING), (resources.BINDINGS, Urgency.SCHEDULING)
+    assert set(hub.urgencies) == {reports, gifts}
 
 
 async def test_a_clock_that_is_put_right_makes_no_pod_older() -> None:
