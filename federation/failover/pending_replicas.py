@@ -2,7 +2,8 @@
 
 The condition `Unschedulable` of the Work says how many there are, and whether they have waited for long
 enough to be given to other clusters. The times are those at which this process saw the pods first: clocks of
-two machines are not compared. What another process has told stays told while as many pods still wait.
+two machines are not compared. What another process has told stays told while as many of the pods still wait
+that this one found at first.
 """
 
 import re
@@ -33,11 +34,15 @@ class PendingRules(NamedTuple):
 
 
 class WaitingPods(NamedTuple):
-    """The pods of one copy that have no node: all, those seen before, and those that have waited for long."""
+    """The pods of one copy that have no node: all, those seen before, and those that have waited for long.
+
+    `first` are those that the first look of this process has found: only they may have waited before it.
+    """
 
     seen: int = 0
     waiting: int = 0
     stuck: int = 0
+    first: int = 0
 
 
 class PendingTold(NamedTuple):
@@ -53,15 +58,22 @@ class WaitingSince:
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
+        self._began: float | None = None
 
     def observe(self, uids: Iterable[str], *, now: float) -> None:
         """Forget pods that wait no more, and note those that are new."""
+        self._began = now if self._began is None else self._began
         self._since = {uid: self._since.get(uid, now) for uid in uids}
 
     def count(self, uids: Iterable[str], *, longer_than: float, now: float) -> WaitingPods:
         """Count those that have been seen before: most pods get a node in a moment."""
-        ages = [now - self._since.get(uid, now) for uid in uids]
-        return WaitingPods(len(ages), sum(age > 0 for age in ages), sum(age >= longer_than for age in ages))
+        times = [self._since.get(uid, now) for uid in uids]
+        return WaitingPods(
+            len(times),
+            sum(at < now for at in times),
+            sum(now - at >= longer_than for at in times),
+            sum(at == self._began for at in times),
+        )
 
 
 def tell_pending(
@@ -77,7 +89,7 @@ def tell_pending(
     """
     had = read_pending(conditions)
     waiting = max(pods.waiting, min(had.waiting, pods.seen))
-    stuck = max(pods.stuck, min(had.stuck, pods.seen))
+    stuck = max(pods.stuck, min(had.stuck, pods.first))
     if (stuck or waiting) == had.waiting and stuck == had.stuck:
         return None
     if stuck:

@@ -33,11 +33,11 @@ def told(*pods: WaitingPods) -> tuple[Condition, ...]:
 def test_a_pod_counts_from_the_second_look_and_is_stuck_after_so_long() -> None:
     since = WaitingSince()
     since.observe(["a"], now=0)
-    assert since.count(["a"], longer_than=300, now=0) == WaitingPods(1, 0, 0)
+    assert since.count(["a"], longer_than=300, now=0) == WaitingPods(1, 0, 0, 1)
     since.observe(["a", "b"], now=10)
-    assert since.count(["a", "b"], longer_than=300, now=10) == WaitingPods(2, 1, 0)
+    assert since.count(["a", "b"], longer_than=300, now=10) == WaitingPods(2, 1, 0, 1)
     since.observe(["a", "b"], now=300)
-    assert since.count(["a", "b"], longer_than=300, now=300) == WaitingPods(2, 2, 1)
+    assert since.count(["a", "b"], longer_than=300, now=300) == WaitingPods(2, 2, 1, 1)
     since.observe(["b"], now=305)
     since.observe(["a", "b"], now=310)
     assert since.count(["a", "b"], longer_than=300, now=310) == WaitingPods(2, 1, 1), "a had a node meanwhile"
@@ -55,8 +55,13 @@ def test_the_work_tells_how_many_have_no_node_and_why() -> None:
 
 
 def test_another_process_does_not_begin_anew_while_as_many_wait() -> None:
-    assert read_pending(told(WaitingPods(3, 3, 2), WaitingPods(3))).stuck == 2
-    assert read_pending(told(WaitingPods(3, 3, 2), WaitingPods(1))).stuck == 1
+    assert read_pending(told(WaitingPods(3, 3, 2), WaitingPods(3, first=3))).stuck == 2
+    assert read_pending(told(WaitingPods(3, 3, 2), WaitingPods(1, first=1))).stuck == 1
+
+
+def test_pods_that_came_later_begin_anew_whatever_is_told_of_others() -> None:
+    assert read_pending(told(WaitingPods(3, 3, 2), WaitingPods(3))).stuck == 0
+    assert read_pending(told(WaitingPods(3, 3, 2), WaitingPods(3, first=1))).stuck == 1
 
 
 def test_the_same_numbers_are_told_once_and_not_explained_again() -> None:

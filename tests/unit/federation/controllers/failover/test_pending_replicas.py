@@ -58,7 +58,7 @@ class Member:
         self.cache.replace(NODE, [builders.as_record(Node, full_node())], "9")
         self.cache.replace(POD, [], "9")
 
-    def copy(self, work: Any, name: str = "web") -> None:
+    def copy(self, work: Any, name: str = "web", *, status: Any = None) -> None:
         """Have a Deployment that says it is the copy of a Work."""
         self.version += 1
         annotations = {WORK_NAMESPACE: work.metadata.namespace, WORK_NAME: work.metadata.name}
@@ -69,8 +69,10 @@ class Member:
             "resourceVersion": str(self.version),
             "annotations": annotations,
         }
-        spec = {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}}
+        strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}}
+        spec = {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "strategy": strategy}
         wire = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+        wire |= {"status": status or {}}
         self.cache.apply(DEPLOYMENTS.kind, "MODIFIED", as_template(wire))
 
     def find(self, resource: Any, namespace: str, name: str) -> Any:
@@ -247,6 +249,23 @@ async def test_a_deployment_that_is_not_in_the_work_that_it_names_does_not_count
     await hub.live(90)
     assert hub.told is None
     assert hub.clusters() == {"m1": 3}
+
+
+async def test_a_pod_that_takes_the_place_of_one_that_was_stuck_begins_anew() -> None:
+    hub = PendingHub(member("m1"), member("m2", 0))
+    hub.member.have("web-1")
+    await hub.live(75)
+    assert hub.told is not None
+    assert hub.told.reason == "Stuck"
+    hub.member.have("web-1", "DELETED")
+    hub.member.have("web-2")
+    await hub.live(11)
+    assert hub.told.reason == "Waiting"
+    hub.put(resources.CLUSTERS, member("m2", 9))
+    await hub.live(45)
+    assert hub.clusters() == {"m1": 3}
+    await hub.live(40)
+    assert hub.clusters() == {"m1": 2, "m2": 1}
 
 
 async def test_gifts_are_as_urgent_as_scheduling_and_what_is_told_as_other_reports() -> None:
