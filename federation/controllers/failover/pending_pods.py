@@ -5,13 +5,15 @@ meant to have a node yet.
 """
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from functools import cache, partial
 
 from federation.hub.hub import Hub
 from federation.hub.sessions import Session
 from federation.objects import resources
+from federation.objects.health import is_rolling_out
 from federation.objects.names import Key, namespace_of_works
-from federation.objects.template import ResourceTemplate
+from federation.objects.template import ResourceTemplate, read_whole
 from federation.propagation.work_sync import key_of_manifest, list_manifests, work_of
 from reberth.cluster.kinds import POD
 from reberth.cluster.pods.requests import NEWEST
@@ -54,6 +56,14 @@ def explain_pending(session: Session, row: PodRow, *, now: float) -> str:
         return _GONE
     found = forecast(read_pending_pod(facts, place), view_snapshot(facts), default_scheduler(NEWEST))
     return _sum_up(found) if isinstance(found, Forecast) else f"{found.reason}."
+
+
+def is_rolled_out(session: Session, rows: Iterable[PodRow]) -> bool:
+    """Tell whether a new version of their copy is being rolled out: its pods come and go."""
+    copies = {_key_of(copy): copy for row in rows if (copy := _find_copy(session, row))}
+    return any(
+        is_rolling_out(key.api_version, key.kind, read_whole(key, copy)) for key, copy in copies.items()
+    )
 
 
 def _sum_up(found: Forecast) -> str:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from federation.api import WORK_API_VERSION, ResourceBinding
-from federation.controllers.failover.pending_pods import Place, explain_pending, list_pending
+from federation.controllers.failover.pending_pods import Place, explain_pending, is_rolled_out, list_pending
 from federation.failover.pending_replicas import (
     PendingRules,
     WaitingPods,
@@ -151,6 +151,8 @@ class PendingReplicasController:
         uids, since = [row.uid for row in rows], self._since[cluster]
         age = asyncio.get_running_loop().time()  # the clock of the day may be put right at any time
         pods = since.count(uids, longer_than=longest, now=age) if uids else WaitingPods()
+        if is_rolled_out(session, rows):
+            pods = pods._replace(stuck=0, first=0)
         told = tell_pending(
             work.status.conditions,
             pods,

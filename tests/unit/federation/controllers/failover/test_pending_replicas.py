@@ -251,6 +251,22 @@ async def test_a_deployment_that_is_not_in_the_work_that_it_names_does_not_count
     assert hub.clusters() == {"m1": 3}
 
 
+async def test_pods_that_have_waited_for_long_are_stuck_only_when_no_rollout_is_under_way() -> None:
+    hub = PendingHub()
+    going_on = {"type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated"}
+    hub.member.copy(hub.find_work("m1"), status={"availableReplicas": 2, "conditions": [going_on]})
+    hub.member.have("web-1")
+    await hub.live(120)
+    assert hub.told is not None
+    assert hub.told.reason == "Waiting"
+    assert hub.clusters() == {"m1": 3}
+    failed = going_on | {"status": "False", "reason": "ProgressDeadlineExceeded"}
+    hub.member.copy(hub.find_work("m1"), status={"availableReplicas": 2, "conditions": [failed]})
+    await hub.live(15)
+    assert hub.told.reason == "Stuck"
+    assert hub.clusters() == {"m1": 2, "m2": 1}
+
+
 async def test_a_pod_that_takes_the_place_of_one_that_was_stuck_begins_anew() -> None:
     hub = PendingHub(member("m1"), member("m2", 0))
     hub.member.have("web-1")
