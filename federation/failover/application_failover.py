@@ -63,8 +63,8 @@ class CopyReport(NamedTuple):
     is_member_ready: bool
     has_state: bool = True
     """It has reported a status from which the state to be kept can be read."""
-    awaits_nodes: bool = False
-    """Replicas that have no node will be given to other clusters if they get none."""
+    awaits_nodes: float = 0.0
+    """Seconds within which replicas that have no node are given to other clusters if they get none."""
     relieved: float | None = None
     """When its replicas without a node were given to other clusters: a failure counts from then on."""
     is_newest: bool = True
@@ -139,18 +139,19 @@ def judge_copy(
     if now < max(tolerated, delayed):
         reason = FailoverReason.TOLERATING if tolerated >= delayed else FailoverReason.DELAYED
         return verdict._replace(reason=reason, at=max(tolerated, delayed))
-    return verdict._replace(reason=_find_hold(said, copy) or FailoverReason.DUE)
+    if hold := _find_hold(said, copy):
+        return verdict._replace(reason=hold)
+    given_up = max(tolerated, delayed) + copy.awaits_nodes
+    if said.preserve_available_replicas and now < given_up:
+        return verdict._replace(reason=FailoverReason.PENDING_REPLICAS, at=given_up)
+    return verdict if copy.has_state else verdict._replace(reason=FailoverReason.NO_STATE)
 
 
 def _find_hold(said: ApplicationFailover, copy: CopyReport) -> FailoverReason | None:
-    """Return what keeps a copy whose time has come from leaving."""
+    """Return what keeps a copy whose time has come from leaving: nobody knows whether it fails."""
     if not copy.is_member_ready or not _says_so(copy.health, said):
         return FailoverReason.MEMBER_NOT_READY
-    if not copy.is_newest:
-        return FailoverReason.ROLLING_OUT
-    if copy.awaits_nodes and said.preserve_available_replicas:
-        return FailoverReason.PENDING_REPLICAS
-    return None if copy.has_state else FailoverReason.NO_STATE
+    return None if copy.is_newest else FailoverReason.ROLLING_OUT
 
 
 def _sum_up(
@@ -227,7 +228,7 @@ _TEXTS = {
     FailoverReason.DELAYED: "it fails, and delaySeconds since its first status are not over.",
     FailoverReason.NOT_SETTLED: "it fails, but it has never been Healthy there, as preConditions demand.",
     FailoverReason.ROLLING_OUT: "a new version is being rolled out, which is not a failure.",
-    FailoverReason.PENDING_REPLICAS: "it fails, and its replicas without a node may go to other clusters.",
+    FailoverReason.PENDING_REPLICAS: "it fails, but its replicas without a node may go elsewhere instead.",
     FailoverReason.MEMBER_NOT_READY: "it failed, but the member does not say now whether it still does.",
     FailoverReason.NO_STATE: "it fails, but has not reported the status of which state has to be preserved.",
     FailoverReason.NO_HEALTH_RULE: "Its kind has no health rule, so that it never counts as failing.",

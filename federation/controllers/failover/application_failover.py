@@ -198,8 +198,7 @@ class ApplicationFailoverController:
             self._queue_all(FailoverReason.STORM)
 
     def _report(self, key: Key, binding: ResourceBinding) -> dict[str, CopyReport]:
-        gives, works = self._pending is not None, self._index.of(key)
-        return report_copies(binding, works, self._hub.find_cluster, gives_pending=gives)
+        return report_copies(binding, self._index.of(key), self._hub.find_cluster, pending=self._pending)
 
     def _find_way(
         self, key: Key, binding: ResourceBinding, verdict: FailoverVerdict

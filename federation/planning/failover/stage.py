@@ -98,8 +98,7 @@ def _find_way(
 
 def _judge(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> FailoverVerdict | None:
     hub, now = rehearsal.hub, rehearsal.now
-    gives = rehearsal.rules.pending is not None
-    copies = report_copies(binding, hub.works_of(key), hub.find_cluster, gives_pending=gives)
+    copies = report_copies(binding, hub.works_of(key), hub.find_cluster, pending=rehearsal.rules.pending)
     rules = rehearsal.rules.give_up
     custom = hub.rules.health
     return judge_binding(

@@ -17,7 +17,7 @@ from federation.failover.application_failover import (
 from federation.failover.application_tasks import has_replacement, with_evictions
 from federation.failover.eviction_history import GiveUpRules
 from federation.failover.health_clock import read_health_clock
-from federation.failover.pending_replicas import read_pending, read_taken
+from federation.failover.pending_replicas import PendingRules, read_pending, read_taken
 from federation.failover.state_preservation import has_status
 from federation.failover.storm_brake import StormBrake
 from federation.membership.cluster_status import is_member_ready
@@ -60,14 +60,14 @@ def report_copies(
     works: Mapping[str, HeldWork],
     find: FindCluster,
     *,
-    gives_pending: bool = False,
+    pending: PendingRules | None = None,
 ) -> dict[str, CopyReport]:
     """Return what the Works say of the copies, by cluster.
 
-    `gives_pending`: replicas that have no node for long are given to other clusters.
+    `pending`: when replicas that have no node are given to other clusters; None if they are not.
     """
     said = read_application_failover(binding)
-    relieved = read_taken(binding, now=inf) if gives_pending else {}
+    relieved = read_taken(binding, now=inf) if pending else {}
     needs_state = said is not None and bool(said.state_preservation and said.state_preservation.rules)
     there = {name: works[name] for name in sorted(list_concerned(binding)) if name in works}
     return {
@@ -77,7 +77,7 @@ def report_copies(
             read_health_clock(work.status.conditions),
             (cluster := find(name)) is not None and is_member_ready(cluster),
             not needs_state or has_status(binding, name),
-            gives_pending and _awaits_nodes(work),
+            pending.longer_than if pending and _awaits_nodes(work) else 0.0,
             relieved.get(name),
             is_newest_applied(work),
         )

@@ -118,6 +118,19 @@ def test_dynamic_weights_are_divided_by_room_too() -> None:
     assert steps_of(plan) == [("Give", "web-deployment", {"m1": 2, "m2": 1})]
 
 
+@pytest.mark.parametrize(("age", "wanted"), [(359, []), (361, [("FailOver", "web-deployment", {"m2": 3})])])
+def test_failover_waits_no_longer_for_it_than_replicas_have_to_wait_to_be_given(
+    age: int, wanted: Any
+) -> None:
+    since = {"type": "Failing", "status": "True", "lastTransitionTime": ago(age), "reason": "R"}
+    failover = {"application": {**FAILING, "preserveAvailableReplicas": True}}
+    plan = give(stuck("m1", 1, 2, since, waiting=True), failover=failover)
+    assert steps_of(plan) == wanted
+    if not wanted:
+        (wait,) = plan.bindings["default/web-deployment"].waits
+        assert wait.until == ago(-1)
+
+
 @pytest.mark.parametrize(
     ("preserve", "waiting", "room", "wanted"),
     [
