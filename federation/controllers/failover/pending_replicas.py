@@ -183,15 +183,19 @@ class PendingReplicasController:
         return self._settings.look_again
 
     def _count_stuck(self, key: Key, binding: ResourceBinding) -> int:
-        works, find, now = self._index.of(key), self._hub.find_cluster, self._hub.clock()
+        works, find, now = self._list_seen(key), self._hub.find_cluster, self._hub.clock()
         return sum(list_stuck(binding, works, find, rules=self._rules, now=now).values())
+
+    def _list_seen(self, key: Key) -> dict[str, HeldWork]:
+        """Return the Works of members at which this process has looked: any others may tell old news."""
+        return {name: work for name, work in self._index.of(key).items() if name in self._since}
 
     def _is_told(self, key: Key) -> bool:
         """Tell whether replicas are stuck by what is told; they may not count yet, which only time ends."""
         return any(read_pending(work.status.conditions).stuck for work in self._index.of(key).values())
 
     def _find_gift(self, key: Key, binding: ResourceBinding) -> Gift | NoGift | None:
-        works, find, now = self._index.of(key), self._hub.find_cluster, self._hub.clock()
+        works, find, now = self._list_seen(key), self._hub.find_cluster, self._hub.clock()
         return find_gift(key, binding, works, find, self._scheduler, rules=self._rules, now=now)
 
     async def _write(self, key: Key, binding: ResourceBinding, gift: Gift) -> None:

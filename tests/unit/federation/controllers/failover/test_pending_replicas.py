@@ -103,11 +103,11 @@ class PendingHub(FailingHub):
         self.member = Member(self.find_work("m1"))
         self.restart()
 
-    def restart(self) -> None:
+    def restart(self, *, answers: bool = True) -> None:
         """Work as another process, which has seen no pod yet."""
         self.start()
         scheduler = next(each for each in self.controllers if hasattr(each, "placing"))
-        sessions = SimpleNamespace(get=self._get, is_usable=lambda name: name == "m1")
+        sessions = SimpleNamespace(get=self._get, is_usable=lambda name: answers and name == "m1")
         controller = PendingReplicasController(
             self.hub, self._index, cast("Sessions", sessions), scheduler.placing, self.pending_settings
         )
@@ -327,6 +327,25 @@ async def test_what_was_stuck_is_so_for_the_next_process_too() -> None:
     hub.put(resources.CLUSTERS, member("m2", 9))
     await hub.live(35)
     assert hub.clusters() == {"m1": 2, "m2": 1}
+
+
+async def test_what_was_told_before_nobody_looked_any_more_gives_nothing_away() -> None:
+    hub = PendingHub(member("m1"), member("m2", 0))
+    hub.member.have("web-1")
+    await hub.live(80)
+    assert hub.told is not None
+    assert hub.told.reason == "Stuck"
+    hub.restart(answers=False)
+    await hub.live(1)
+    hub.member.have("web-1", "DELETED")
+    hub.put(resources.CLUSTERS, member("m2", 9))
+    await hub.live(100)
+    assert hub.told.reason == "Stuck"
+    assert hub.clusters() == {"m1": 3}
+    hub.restart()
+    await hub.live(100)
+    assert hub.told.reason == "Scheduled"
+    assert hub.clusters() == {"m1": 3}
 
 
 async def test_a_write_that_meets_another_one_is_decided_again() -> None:
