@@ -59,14 +59,16 @@ class WaitingSince:
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
         self._began: float | None = None
+        self._now = 0.0
 
     def observe(self, uids: Iterable[str], *, now: float) -> None:
         """Forget pods that wait no more, and note those that are new."""
-        self._began = now if self._began is None else self._began
+        self._began, self._now = now if self._began is None else self._began, now
         self._since = {uid: self._since.get(uid, now) for uid in uids}
 
-    def count(self, uids: Iterable[str], *, longer_than: float, now: float) -> WaitingPods:
-        """Count those that have been seen before: most pods get a node in a moment."""
+    def count(self, uids: Iterable[str], *, longer_than: float) -> WaitingPods:
+        """Count those that had been seen before the last look: most pods get a node in a moment."""
+        now = self._now
         times = [self._since.get(uid, now) for uid in uids]
         return WaitingPods(
             len(times),

@@ -80,6 +80,7 @@ class PendingReplicasController:
         self._settings = settings
         self._rules = settings.rules() or PendingRules(inf)
         self._since: defaultdict[str, WaitingSince] = defaultdict(WaitingSince)
+        self._seen: set[str] = set()
         self._told: defaultdict[str, set[Place]] = defaultdict(set)
         self._stuck: dict[Key, int] = {}
         self._held: dict[Key, str] = {}
@@ -115,14 +116,17 @@ class PendingReplicasController:
         if self._hub.find_cluster(cluster) is None:
             self._since.pop(cluster, None)
             self._told.pop(cluster, None)
+            self._seen.discard(cluster)
             return None
         session = self._sessions.get(cluster)
         if session is None or not self._sessions.is_usable(cluster):
             return self._settings.look_every
+        # The clock of the day may be put right at any time.
         pending, now = list_pending(self._hub, cluster, session), asyncio.get_running_loop().time()
         self._since[cluster].observe((row.uid for rows in pending.values() for row in rows), now=now)
         for place in sorted(pending.keys() | self._told[cluster]):
             await self._tell_alone(cluster, session, place, pending.get(place, []))
+        self._seen.add(cluster)
         return self._settings.look_every
 
     async def _tell_alone(self, cluster: str, session: Session, place: Place, rows: list[PodRow]) -> None:
@@ -149,8 +153,7 @@ class PendingReplicasController:
             self._told[cluster].discard(place)
             return
         uids, since = [row.uid for row in rows], self._since[cluster]
-        age = asyncio.get_running_loop().time()  # the clock of the day may be put right at any time
-        pods = since.count(uids, longer_than=longest, now=age) if uids else WaitingPods()
+        pods = since.count(uids, longer_than=longest) if uids else WaitingPods()
         if is_rolled_out(session, rows):
             pods = pods._replace(stuck=0, first=0)
         told = tell_pending(
@@ -188,7 +191,7 @@ class PendingReplicasController:
 
     def _list_seen(self, key: Key) -> dict[str, HeldWork]:
         """Return the Works of members at which this process has looked: any others may tell old news."""
-        return {name: work for name, work in self._index.of(key).items() if name in self._since}
+        return {name: work for name, work in self._index.of(key).items() if name in self._seen}
 
     def _is_told(self, key: Key) -> bool:
         """Tell whether replicas are stuck by what is told; they may not count yet, which only time ends."""

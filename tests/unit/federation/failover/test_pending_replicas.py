@@ -33,14 +33,14 @@ def told(*pods: WaitingPods) -> tuple[Condition, ...]:
 def test_a_pod_counts_from_the_second_look_and_is_stuck_after_so_long() -> None:
     since = WaitingSince()
     since.observe(["a"], now=0)
-    assert since.count(["a"], longer_than=300, now=0) == WaitingPods(1, 0, 0, 1)
+    assert since.count(["a"], longer_than=300) == WaitingPods(1, 0, 0, 1)
     since.observe(["a", "b"], now=10)
-    assert since.count(["a", "b"], longer_than=300, now=10) == WaitingPods(2, 1, 0, 1)
+    assert since.count(["a", "b"], longer_than=300) == WaitingPods(2, 1, 0, 1)
     since.observe(["a", "b"], now=300)
-    assert since.count(["a", "b"], longer_than=300, now=300) == WaitingPods(2, 2, 1, 1)
+    assert since.count(["a", "b"], longer_than=300) == WaitingPods(2, 2, 1, 1)
     since.observe(["b"], now=305)
     since.observe(["a", "b"], now=310)
-    assert since.count(["a", "b"], longer_than=300, now=310) == WaitingPods(2, 1, 1), "a had a node meanwhile"
+    assert since.count(["a", "b"], longer_than=300) == WaitingPods(2, 1, 1), "a had a node meanwhile"
 
 
 def test_the_work_tells_how_many_have_no_node_and_why() -> None:

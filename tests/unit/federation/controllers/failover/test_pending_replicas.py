@@ -1,5 +1,6 @@
 """Pods without a node in a member: what their Work tells, and where their replicas go, with a fake hub."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -96,6 +97,7 @@ class PendingHub(FailingHub):
         self.pending_settings = settings
         self.refusal: tuple[str, Exception] | None = None
         self.refused = 0
+        self.write_takes = 0.0
         self.urgencies: list[tuple[Resource[Any], Urgency]] = []
         spec = {"placement": DYNAMIC, "clusters": given(m1=3), **more}
         self.put(resources.BINDINGS, replace_annotations(claimed_binding(**spec)))
@@ -124,6 +126,14 @@ class PendingHub(FailingHub):
     def told(self) -> Condition | None:
         return find_condition(self.find_work("m1").status.conditions, "Unschedulable")
 
+    def have_another(self) -> None:
+        """Have a copy of another workload in m1, with a pod that has no node."""
+        one = claimed_binding(name="api-deployment")
+        made = work(write_work(WEB._replace(name="api"), one, template("api"), "m1", 3))
+        self.put(resources.WORKS, made)
+        self.member.copy(made, "api")
+        self.member.have("api-1", owned_by=builders.owner("ReplicaSet", "api-5d9c"))
+
     def refuse_all(self, prefix: str, error: Exception) -> None:
         self.refusal = prefix, error
 
@@ -132,6 +142,7 @@ class PendingHub(FailingHub):
             self.refused += 1
             raise self.refusal[1]
         self.urgencies.append((resource, URGENCY.get()))
+        await asyncio.sleep(self.write_takes)
         return await super().merge(resource, name, patch, **more)
 
     def _clock(self) -> float:
@@ -284,6 +295,19 @@ async def test_a_pod_that_takes_the_place_of_one_that_was_stuck_begins_anew() ->
     assert hub.clusters() == {"m1": 2, "m2": 1}
 
 
+async def test_a_pod_is_not_told_at_the_first_look_however_long_it_takes() -> None:
+    hub = PendingHub()
+    hub.have_another()
+    hub.write_takes = 2
+    await hub.live(9)
+    hub.member.have("web-1")
+    await hub.live(8)
+    assert [name for name, *_ in hub.patches if name.startswith("api-")], "which took its time"
+    assert hub.told is None
+    await hub.live(10)
+    assert hub.told is not None
+
+
 async def test_gifts_are_as_urgent_as_scheduling_and_what_is_told_as_other_reports() -> None:
     hub = PendingHub()
     hub.member.have("web-1")
@@ -371,12 +395,7 @@ async def test_one_copy_that_cannot_be_told_keeps_no_other_from_it(
     error: Exception, faults: list[str]
 ) -> None:
     hub = PendingHub()
-    first = write_work(
-        WEB._replace(name="api"), claimed_binding(name="api-deployment"), template("api"), "m1", 3
-    )
-    hub.put(resources.WORKS, work(first))
-    hub.member.copy(work(first), "api")
-    hub.member.have("api-1", owned_by=builders.owner("ReplicaSet", "api-5d9c"))
+    hub.have_another()
     hub.member.have("web-1")
     hub.refuse_all("api-", error)
     await hub.live(25)
