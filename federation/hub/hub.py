@@ -82,10 +82,8 @@ class Hub:
         written = await self.api.merge(
             resource, meta.name, patch, namespace=meta.namespace, subresource=subresource
         )
-        found = self.cache.of(resource.kind).named(meta.namespace, meta.name)
-        if found is None or _is_newer(written, found):  # the watch may have been quicker
-            place = (resource.kind, meta.namespace, meta.name)
-            self._written[place] = written, self.clock() + _MIRRORED_WITHIN
+        place = (resource.kind, meta.namespace, meta.name)
+        self._written[place] = written, self.clock() + _MIRRORED_WITHIN
         return written
 
     async def remove(self, resource: Resource[Any], record: Record) -> None:

@@ -83,10 +83,3 @@ async def test_a_written_object_is_let_go_as_soon_as_the_cache_has_it() -> None:
     cache.apply(BINDINGS.kind, "MODIFIED", newer)
     hub.on_change(BINDINGS, newer)
     assert sys.getrefcount(written) == holders - 1
-
-
-async def test_what_the_watch_has_brought_already_is_not_kept() -> None:
-    hub, cache, _ = make()
-    cache.apply(BINDINGS.kind, "ADDED", versioned(20))
-    await patch(hub)
-    assert not hub._written
