@@ -147,6 +147,8 @@ def _await_replacement(pods: int) -> tuple[ReplacementWatcher, OpenMove]:
     context = SimpleNamespace(
         mirror=SimpleNamespace(cache=cache),
         store=SimpleNamespace(find_history=lambda _namespace, _name: None),
+        find_controller=lambda _uid: None,
+        find_min_ready=lambda _uid: 0.0,
         clock=lambda: 0.0,
         settings=lambda: ReschedulerSettings(extender="none"),
     )

@@ -16,6 +16,8 @@ UNITLESS = (
         "_valid",
         "_synced",
         "_connections",
+        "_proven",
+        "_replicas",
         "_objects",
         "_notes",
         "_scores",
