@@ -237,7 +237,7 @@ async def test_f_01_application_failover_gets_the_documented_defaults(
     client: Client, application: Object, made: Object
 ) -> None:
     kept = await keep(client, policy(failover={"application": {"decisionConditions": {}} | application}))
-    always = {"blockPredecessorSeconds": 600, "onGraceEnd": "KeepBetter"}
+    always = {"blockPredecessorSeconds": 600, "onGraceEnd": "KeepBetter", "preserveAvailableReplicas": False}
     wanted = {"decisionConditions": {"tolerationSeconds": 300}} | always | made
     assert kept["spec"]["failover"]["application"] == wanted
     assert kept["spec"]["propagateDeps"] is True
