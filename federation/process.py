@@ -254,16 +254,16 @@ class Federation:
 
     def _tell(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         """Send an object to the controllers: it is new, or means something else now."""
-        for listener in self._listeners:
-            listener(resource, record)
+        _send(self._listeners, resource, record)
 
     def _notify(self, kind: Kind[Any, Any], record: Any) -> None:  # noqa: ANN401 - a record of the kind
-        self._tell(_BY_KIND.get(kind) or self._catalog.of(kind), record)
+        _send(self._listeners, self._resource_of(kind), record)
 
     def _notify_of_status(self, kind: Kind[Any, Any], record: Any) -> None:  # noqa: ANN401 - a record of the kind
-        resource = _BY_KIND.get(kind) or self._catalog.of(kind)
-        for listener in self._status_listeners:
-            listener(resource, record)
+        _send(self._status_listeners, self._resource_of(kind), record)
+
+    def _resource_of(self, kind: Kind[Any, Any]) -> Resource[Any]:
+        return _BY_KIND.get(kind) or self._catalog.of(kind)
 
     def _find_deafness(self) -> str | None:
         return self._mirror.find_deafness() if self._mirror else None
@@ -278,6 +278,11 @@ class Federation:
         if self._role == "checking" and self._karmada is not None:
             return _describe_karmada(self._karmada)
         return None
+
+
+def _send(listeners: list[Listener], resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
+    for listener in listeners:
+        listener(resource, record)
 
 
 async def wait_for_caches(mirror: Mirror) -> None:

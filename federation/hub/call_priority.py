@@ -103,11 +103,17 @@ class CallPriority:
         if self._find_oldest():
             return False
         self._bucket.fill(now, rate=self._rate)
-        if self._bucket.tokens < 1 or self._under_way >= self._at_once:
-            return False
+        is_free = self._has_turn()
+        if is_free:
+            self._use_turn()
+        return is_free
+
+    def _has_turn(self) -> bool:
+        return self._bucket.tokens >= 1 and self._under_way < self._at_once
+
+    def _use_turn(self) -> None:
         self._bucket.tokens -= 1
         self._under_way += 1
-        return True
 
     def _give_back(self, *, tokens: int) -> None:
         self._bucket.tokens += tokens
@@ -118,9 +124,8 @@ class CallPriority:
     def _serve(self) -> None:
         """Give turns while there are tokens; try again when the next token is due."""
         self._bucket.fill(self._clock(), rate=self._rate)
-        while self._bucket.tokens >= 1 and self._under_way < self._at_once and (waiter := self._next()):
-            self._bucket.tokens -= 1
-            self._under_way += 1
+        while self._has_turn() and (waiter := self._next()):
+            self._use_turn()
             waiter.turn.set_result(None)
         if self._timer is None and self._bucket.tokens < 1 and self._find_oldest():
             pause = (1 - self._bucket.tokens) / self._rate
