@@ -10,10 +10,10 @@ Templates do not reach beyond their namespace, so each part of the pods numbers 
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, count
+from itertools import accumulate, count, pairwise
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
@@ -298,3 +298,12 @@ def _group(node: Indices, counted: Bools, nodes: int) -> tuple[Indices, Indices]
     first = np.zeros(nodes + 1, np.int32)
     np.cumsum(np.bincount(numbers, minlength=nodes), out=first[1:])
     return pods[np.argsort(numbers, kind="stable")], first
+
+
+def group_codes(codes: Indices | Ints) -> Iterator[tuple[int, Indices]]:
+    """Give each code that occurs, smallest first, and the places where it does, in their order."""
+    order = np.argsort(codes, kind="stable").astype(np.int32)
+    found = codes[order]
+    first = [0, *(np.flatnonzero(found[1:] != found[:-1]) + 1).tolist(), len(codes)]
+    for begin, end in pairwise(first) if len(codes) else ():
+        yield int(found[begin]), order[begin:end]

@@ -6,7 +6,7 @@ more move would exceed a limit.
 
 import math
 from collections.abc import Hashable, Iterator, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -75,7 +75,12 @@ def charge_in_flight(in_flight: InFlightMove, context: RuleContext) -> Iterator[
     if in_flight.source is not None:
         yield from _count(_NODE, "perNode", limits.per_node, ("off", in_flight.source))
     if in_flight.destination is not None:
-        yield from _count(_NODE, "perNode", limits.per_node, (_ONTO, in_flight.destination))
+        yield from charge_onto(in_flight.destination, context)
+
+
+def charge_onto(destination: int, context: RuleContext) -> Iterator[Charge]:
+    """Charge a move to the limit on moves onto its destination."""
+    yield from _count(_NODE, "perNode", context.limits.per_node, (_ONTO, destination))
 
 
 def list_full_nodes(taken: Mapping[Hashable, int], most: int) -> list[int]:
@@ -187,7 +192,12 @@ def _spares_unready(budget: Budget) -> bool:
 def _count(rule: str, setting: str, most: PodLimit | int | None, key: Hashable) -> Iterator[Charge]:
     if most is not None:
         left = most.number if isinstance(most, PodLimit) else most
-        yield Charge(rule, (rule, key), left, f"no more than {setting} {most}")
+        yield Charge(rule, (rule, key), left, _describe_most(setting, most))
+
+
+@lru_cache(1024)
+def _describe_most(setting: str, most: PodLimit | int) -> str:
+    return f"no more than {setting} {most}"
 
 
 def _find_rates(

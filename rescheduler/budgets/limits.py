@@ -7,8 +7,9 @@ They begin with what is already in flight: our own open moves, and pods that oth
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from rescheduler.budgets.allowances import (
     charge_cycle,
     charge_gang,
     charge_in_flight,
+    charge_onto,
     charge_quotas,
     charge_rates,
     charge_ready,
@@ -55,6 +57,7 @@ class Limits:
 
     context: RuleContext
     taken: _Taken
+    _starts: dict[CandidateMove, Refused | tuple[Charge, ...]] = field(default_factory=dict, repr=False)
 
     def refuse(self, move: CandidateMove) -> Refused | None:
         """Refuse a move that would exceed a limit."""
@@ -82,25 +85,41 @@ class Limits:
         return [] if most is None else list_full_nodes(self.taken, most)
 
     def _charge(self, move: CandidateMove) -> Refused | tuple[Charge, ...]:
+        """Give all charges of a move; those of its start are found once, whatever the destination."""
+        start = move._replace(destination=None)
+        if start not in self._starts:
+            self._starts[start] = self._charge_start(start)
+        charged = self._starts[start]
+        if isinstance(charged, Refused) or move.destination is None:
+            return charged
+        onto = _refuse_onto(move.destination, self.context) or self._collect(
+            charge_onto(move.destination, self.context)
+        )
+        return onto if isinstance(onto, Refused) else (*charged, *onto)
+
+    def _charge_start(self, move: CandidateMove) -> Refused | tuple[Charge, ...]:
         context = self.context
-        charges = [*charge_cycle(context)]
-        full = self._find_exhausted(charges)
-        refused = full or _refuse_nodes(move, context) or _refuse_now(move, context)
+        cycle = self._collect(charge_cycle(context))
+        if isinstance(cycle, Refused):
+            return cycle
+        refused = _refuse_off(move.source, context) or _refuse_now(move, context)
         budget = refused or charge_budget(move.place, context)
         if isinstance(budget, Refused):
             return budget
         records = charge_records(move.source, context)
         if isinstance(records, Refused):
             return records
-        charges += [*([budget] if budget else []), *records, *_list_charges(move, context)]
-        return self._find_exhausted(charges) or tuple(charges)
+        others = self._collect(chain([budget] if budget else (), records, _list_charges(move, context)))
+        return others if isinstance(others, Refused) else (*cycle, *others)
 
-    def _find_exhausted(self, charges: Iterable[Charge]) -> Refused | None:
-        """Refuse by the first limit of which not enough is left."""
+    def _collect(self, charges: Iterable[Charge]) -> Refused | tuple[Charge, ...]:
+        """Give the charges, or refuse by the first limit of which not enough is left."""
+        found = []
         for charge in charges:
             if self.taken.get(charge.key, 0) + charge.amount > charge.left:
                 return Refused(charge.rule, charge.reason, charge.until)
-        return None
+            found.append(charge)
+        return tuple(found)
 
 
 def begin_limits(context: RuleContext) -> Limits:
@@ -115,12 +134,14 @@ def _take(taken: _Taken, charges: Iterable[Charge]) -> _Taken:
     return more
 
 
-def _refuse_nodes(move: CandidateMove, context: RuleContext) -> Refused | None:
-    records = context.snapshot.nodes.records
-    refused = context.once(("leave", move.source), partial(refuse_source, records[move.source]))
-    if refused or move.destination is None:
-        return refused
-    return context.once(("enter", move.destination), partial(refuse_destination, records[move.destination]))
+def _refuse_off(source: int, context: RuleContext) -> Refused | None:
+    record = context.snapshot.nodes.records[source]
+    return context.once(("leave", source), partial(refuse_source, record))
+
+
+def _refuse_onto(destination: int, context: RuleContext) -> Refused | None:
+    record = context.snapshot.nodes.records[destination]
+    return context.once(("enter", destination), partial(refuse_destination, record))
 
 
 def _refuse_now(move: CandidateMove, context: RuleContext) -> Refused | None:
@@ -137,7 +158,7 @@ def _refuse_now(move: CandidateMove, context: RuleContext) -> Refused | None:
 
 def _list_charges(move: CandidateMove, context: RuleContext) -> Iterator[Charge]:
     row = context.row(move.place)
-    in_flight = InFlightMove(row.namespace, context.identify(move.place), move.source, move.destination)
+    in_flight = InFlightMove(row.namespace, context.identify(move.place), move.source)
     yield from charge_in_flight(in_flight, context)
     yield from charge_ready(move.place, context)
     yield from charge_gang(move.place, context)

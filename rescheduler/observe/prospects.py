@@ -57,17 +57,17 @@ class Prospect:
         """Tell which of the nodes are feasible: all but possibly the source node."""
         if self.nodes is self.forecast.feasible:
             return np.ones(len(self.nodes), np.bool_)
-        return _find(self.nodes, self.forecast.feasible)
+        return _find(self.nodes, self.forecast.feasible, self.view.facts.size)
 
     def are_among(self, places: Sequence[int]) -> Bools:
         """Tell which of the nodes are at these places."""
         if not places:
             return np.zeros(len(self.nodes), np.bool_)
-        return _find(self.nodes, np.array(places, np.int32))
+        return _find(self.nodes, np.array(places, np.int32), self.view.facts.size)
 
     def chance_among(self, nodes: Indices) -> float:
         """Give the chance that the pod lands on one of these nodes."""
-        return float(self.chances[_find(self.forecast.feasible, nodes)].sum())
+        return float(self.chances[_find(self.forecast.feasible, nodes, self.view.facts.size)].sum())
 
     def chance_of(self, node: int) -> float:
         return float(self.chances[self.forecast.feasible == node].sum())
@@ -177,9 +177,9 @@ def _insert(nodes: Indices, node: int) -> Indices:
     return nodes if is_there else np.concatenate((nodes[:place], np.array([node], np.int32), nodes[place:]))
 
 
-def _find(nodes: Indices, wanted: Indices) -> Bools:
-    """Tell which of some nodes are among others."""
-    found = np.zeros(int(max(nodes.max(initial=0), wanted.max(initial=0))) + 1, np.bool_)
+def _find(nodes: Indices, wanted: Indices | Sequence[int], size: int) -> Bools:
+    """Tell which of some nodes are among others, in a cluster of this size."""
+    found = np.zeros(size, np.bool_)
     found[wanted] = True
     return found.take(nodes)
 

@@ -69,6 +69,7 @@ WORKLOAD_KINDS = (DEPLOYMENT, JOB, REPLICA_SET, REPLICATION_CONTROLLER, ROLLOUT,
 _KINDS: dict[tuple[str, str], Kind[Any, Any]] = {(kind.group, kind.name): kind for kind in WORKLOAD_KINDS}
 FINISHED_PHASES = ("Succeeded", "Failed")
 _NOBODY = WorkloadIdentity()
+_UNKNOWN: Any = object()
 _FINISHED = [PHASES.index(phase) for phase in FINISHED_PHASES]
 
 
@@ -297,9 +298,9 @@ class RuleContext:
 
 
 def _remember(known: dict[Hashable, Any], key: Hashable, find: Callable[[], T]) -> T:
-    if key not in known:
-        known[key] = find()
-    found: T = known[key]
+    found: T = known.get(key, _UNKNOWN)
+    if found is _UNKNOWN:
+        found = known[key] = find()
     return found
 
 

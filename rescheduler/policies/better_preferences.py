@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from reberth.cluster.columns import Bools, Indices, Ints, seal
+from reberth.cluster.columns import Bools, Indices, Ints, group_codes, seal
 from reberth.cluster.templates import Template
 from reberth.forecast.plugin_registry import FILTERS, SCORES
 from reberth.forecast.state.facts import SnapshotFacts
@@ -31,7 +31,6 @@ from rescheduler.observe.prospects import Prospect
 from rescheduler.observe.utilisation import find_usable_nodes
 from rescheduler.observe.view_cache import ViewCache
 from rescheduler.policies.proposal import PolicySection, Promises, Proposal, Proposals
-from rescheduler.policies.rules import group_codes
 
 NODE_AFFINITY, POD_AFFINITY, SPREAD = "NodeAffinity", "InterPodAffinity", "PodTopologySpread"
 _PREFERENCES = {

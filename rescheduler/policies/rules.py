@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from reberth.cluster.columns import Bools, Indices, Ints, seal
+from reberth.cluster.columns import Bools, Indices, Ints, group_codes, seal
 from reberth.cluster.templates import Template
 from reberth.forecast.plugins.spread_constraints import HARD
 from reberth.forecast.state.facts import SnapshotFacts
@@ -181,12 +181,3 @@ _LISTINGS: Mapping[str, Callable[[SnapshotFacts], Iterable[int]]] = {
     SPREAD: _list_spread_hard,
     DUPLICATES: _list_replicated,
 }
-
-
-def group_codes(codes: Indices) -> Iterator[tuple[int, Indices]]:
-    """Give each code that occurs, smallest first, and the places where it does, in their order."""
-    order = np.argsort(codes, kind="stable").astype(np.int32)
-    found = codes[order]
-    first = np.flatnonzero(np.diff(found, prepend=-1)) if len(found) else order
-    for places in np.split(order, first[1:]) if len(first) else ():
-        yield int(codes[places[0]]), places

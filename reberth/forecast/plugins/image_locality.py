@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reberth.cluster.columns import Indices, Ints, seal
+from reberth.cluster.columns import Indices, Ints, group_codes, seal
 from reberth.cluster.kinds import NODE
 from reberth.cluster.pods.requests import Version
 from reberth.forecast.plugins.normalize import MAX_NODE_SCORE
@@ -37,7 +37,7 @@ class _Shared(NamedTuple):
 
     image: ContainerImage
     nodes: Indices
-    places: Ints
+    places: Indices
 
 
 def score_image_locality(incoming: IncomingPod, view: View, feasible: Indices) -> Ints:
@@ -118,8 +118,7 @@ def _list_shared(facts: SnapshotFacts) -> Iterator[_Shared]:
     objects = np.frombuffer(b"".join([row.images for row in rows]), np.int64)
     counts = np.array([len(row.images) // objects.itemsize for row in rows], np.int64)
     holders, begins = np.repeat(np.arange(len(rows), dtype=np.int32), counts), np.cumsum(counts) - counts
-    order = np.argsort(objects)
-    for places in np.split(order, np.flatnonzero(np.diff(objects[order], prepend=0)))[1:]:
+    for _, places in group_codes(objects):
         node = int(holders[places[0]])
         images = records[node].status.images or ()
         yield _Shared(images[places[0] - begins[node]], holders[places], places)

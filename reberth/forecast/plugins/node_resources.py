@@ -212,8 +212,7 @@ def _rate_by_shape(uses: ResourceUsage, shape: tuple[UtilizationShapePoint, ...]
 
 
 def _average(weights: Ints, rated: Ints, counted: Bools) -> Ints:
-    total, weight = (weights[:, None] * rated).sum(axis=0), (weights[:, None] * counted).sum(axis=0)
-    average: Ints = total // np.maximum(weight, 1)
+    average: Ints = (weights @ rated) // np.maximum(weights @ counted, 1)
     return average
 
 

@@ -50,10 +50,24 @@ class _Kept(NamedTuple):
 _MOST_REVISIONS = 2
 """The pods of one template are created again in the current revision, or in the newest."""
 _answers: WeakKeyDictionary[Template, dict[str, _Kept]] = WeakKeyDictionary()
+_found: WeakKeyDictionary[Snapshot, dict[Template, NextPod | Refused]] = WeakKeyDictionary()
 
 
 def find_next(snapshot: Snapshot, row: PodRow) -> NextPod | Refused:
-    """Find the pod that would be created in the place of this one."""
+    """Find the pod that would be created in the place of this one.
+
+    It is found once for all pods of a template; of a StatefulSet the ordinal decides, too.
+    """
+    template = row.template
+    if template.controller is None or template.controller.kind == "StatefulSet":
+        return _find(snapshot, row)
+    found = _found.setdefault(snapshot, {})
+    if template not in found:
+        found[template] = _find(snapshot, row)
+    return found[template]
+
+
+def _find(snapshot: Snapshot, row: PodRow) -> NextPod | Refused:
     origin = find_origin(snapshot, row)
     if isinstance(origin, Refused):
         return origin

@@ -29,6 +29,7 @@ ABSENT = -1
 # looks at; an evicted answer is found again.
 _MAX_FACTS = 4096
 _MAX_RECENT = 256
+_UNKNOWN: Any = object()
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,13 +145,13 @@ class SnapshotFacts:
 
 
 def _remember(known: OrderedDict[Hashable, Any], most: int, key: Hashable, find: Callable[[], T]) -> T:
-    if key in known:
+    found: T = known.get(key, _UNKNOWN)
+    if found is not _UNKNOWN:
         known.move_to_end(key)
-    else:
-        known[key] = find()
-        if len(known) > most:
-            known.popitem(last=False)
-    found: T = known[key]
+        return found
+    found = known[key] = find()
+    if len(known) > most:
+        known.popitem(last=False)
     return found
 
 

@@ -4,7 +4,7 @@
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 from msgspec import structs
 
@@ -12,7 +12,7 @@ from reberth.cluster.pods.interning import PodOwnFields, join_pairs, join_spec
 from reberth.cluster.pods.requests import PodRequests, count_incoming_requests
 from reberth.cluster.rows import PodRow
 from reberth.cluster.templates import Template
-from reberth.forecast.replacement.next_pod import NextPod, find_next
+from reberth.forecast.replacement.next_pod import find_next
 from reberth.forecast.state.facts import SnapshotFacts
 from reberth.records import Labels, PodSpec, WorkloadIdentity
 from reberth.values.refusal import Refused
@@ -89,20 +89,12 @@ def predict_replacement(facts: SnapshotFacts, place: int) -> IncomingPod | Refus
     Its name and uid are not known yet.
     """
     row = facts.snapshot.pods.rows[place]
-    found = _find_next(facts, row)
+    found = find_next(facts.snapshot, row)
     if isinstance(found, Refused):
         return found
     own = _drop_copied_labels(facts, row, found.own_fields(row))
     incoming = _make_incoming(facts, place, own=own, is_expected=True, template=found.template)
     return replace(incoming, learnt=found.learnt)
-
-
-def _find_next(facts: SnapshotFacts, row: PodRow) -> NextPod | Refused:
-    """Find it once for all pods of a template; of a StatefulSet the ordinal decides, too."""
-    controller, find = row.template.controller, partial(find_next, facts.snapshot, row)
-    if controller is None or controller.kind == "StatefulSet":
-        return find()
-    return facts.once(("next", row.template), find)
 
 
 def _make_incoming(

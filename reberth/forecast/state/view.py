@@ -78,10 +78,13 @@ class View:
             key, lambda: seal(find(view_snapshot(facts), np.arange(facts.size, dtype=np.int32)))
         )
         if self.changed:
-            changed = np.fromiter(self.changed, np.int32, len(self.changed))
             answers = answers.copy()
-            answers[changed] = find(self, changed)
+            answers[self._changed] = find(self, self._changed)
         return answers.take(nodes)
+
+    @cached_property
+    def _changed(self) -> Indices:
+        return np.fromiter(self.changed, np.int32, len(self.changed))
 
     @cached_property
     def nominated(self) -> Mapping[int, tuple[int, ...]]:

@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from dataclasses import replace
 
 import pytest
 
@@ -69,7 +70,7 @@ def test_answers_of_former_revisions_are_forgotten(monkeypatch: pytest.MonkeyPat
     assert isinstance(origin, Origin)
     for revision in ("1", "2", "3", "2"):
         monkeypatch.setattr(next_pod, "find_origin", lambda *_, kept=revision: origin._replace(revision=kept))
-        found = next_pod.find_next(snapshot, row)
+        found = next_pod.find_next(replace(snapshot), row)
         assert not isinstance(found, Refused)
         made.append(weakref.ref(found.template))
     del found

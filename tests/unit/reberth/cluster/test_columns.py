@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescheduler.policies.rules import group_codes
+from reberth.cluster.columns import group_codes
 
 
 @given(st.lists(st.integers(0, 5)))
