@@ -12,8 +12,9 @@ from federation.failover.health_clock import CopyHealth, tell_health
 from federation.interpreters.kind_rules import KindRules
 from federation.interpreters.operations import Operation
 from federation.interpreters.sandbox import ScriptFailure
-from federation.objects.conditions import find_condition, put_condition
+from federation.objects.conditions import find_condition, put_conditions
 from federation.objects.health import (
+    HEALTHY,
     NO_CUSTOM_RULES,
     find_health,
     has_health_rule,
@@ -255,17 +256,15 @@ def change_work_status(
     that of the Work whose manifests were applied; with `counts_rollouts` a rollout is a failure.
     """
     status: Object = {}
-    has, conditions = work.status.conditions, None
+    has = work.status.conditions
     last = {each.identifier.ordinal: each.health for each in work.status.manifest_statuses or ()}
     readings = [_read_copy(each, rules, last.get(at, "")) for at, each in enumerate(outcomes)]
     health = next((each.health for each in readings), None)
     if health and counts_rollouts:
         health = health._replace(is_rolling_out=False)
     told = tell_health(has, health, now=now) if health else ()
-    for wanted in (*_list_conditions(has, outcomes, generation, is_suspended=is_suspended), *told):
-        if changed := put_condition(has, wanted, now=now):
-            has, conditions = msgspec.convert(changed, tuple[Condition, ...]), changed
-    if conditions:
+    wanted = (*_list_conditions(has, outcomes, generation, is_suspended=is_suspended), *told)
+    if conditions := put_conditions(has, wanted, now=now):
         status["conditions"] = conditions
     statuses = [
         _describe(ordinal, each.target, each.plural, each.found, reading)
@@ -368,7 +367,8 @@ def _read_copy(outcome: ManifestOutcome, rules: KindRules | None, last: str) -> 
     target = outcome.target.api_version, outcome.target.kind
     shown, custom = read_whole(outcome.target, outcome.found), rules.health if rules else NO_CUSTOM_RULES
     told = find_health(*target, shown, custom, told=last)
-    health = CopyHealth(told, is_rolling_out(*target, shown)) if has_health_rule(*target, custom) else None
+    rolls = told != HEALTHY and is_rolling_out(*target, shown)
+    health = CopyHealth(told, rolls) if has_health_rule(*target, custom) else None
     return _CopyReading(told, health, _reflect_status(target, shown, rules))
 
 

@@ -125,12 +125,17 @@ class ExecutionController:
         self._outcomes: dict[Key, _Outcomes] = {}
         self._changes: dict[Key, _Change] = {}
         """What the reports queue is about to write."""
+        self._reported: dict[Key, str] = {}
+        """The versions of Works that our own reports have made, until they are seen."""
         self._contests = Contests()
         sessions.listen(self._on_member_change)
 
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
-        if resource is resources.WORKS and cluster_of_works(record.metadata.namespace):
-            self._queue.add(resources.key_of(resource, record))
+        if resource is not resources.WORKS or not cluster_of_works(record.metadata.namespace):
+            return
+        key = resources.key_of(resource, record)
+        if self._reported.pop(key, None) != record.metadata.resource_version:
+            self._queue.add(key)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -168,6 +173,7 @@ class ExecutionController:
             self._contests.forget((key, target))
         self._outcomes.pop(key, None)
         self._changes.pop(key, None)
+        self._reported.pop(key, None)
 
     def _look(self, key: Key, manifest: Object | None, session: Session) -> ManifestOutcome:
         """Return what there is of a manifest that is not to be applied."""
@@ -356,7 +362,9 @@ class ExecutionController:
         status = known.patch if known and is_same else found.change(work, now=now, rules=rules)
         if status is None:
             return
-        await self._hub.patch(resources.WORKS, work, status, subresource="status")
+        told = await self._hub.patch(resources.WORKS, work, status, subresource="status")
+        if self._hub.find(resources.WORKS, key.namespace, key.name) is told:
+            self._reported[key] = told.metadata.resource_version
         if "conditions" in status["status"]:
             self._record_outcomes(work, found)
 

@@ -1,6 +1,8 @@
 """Works against a fake hub, and a member that keeps objects in a dictionary."""
 
 import asyncio
+from collections import Counter
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -17,7 +19,7 @@ from federation.objects.cache import NotifyingCache
 from federation.objects.names import tie_to_binding
 from federation.objects.resources import HeldWork
 from federation.objects.template import Object, ResourceTemplate
-from federation.propagation.work_sync import change_work_status
+from federation.propagation.work_sync import change_work_status, list_manifests
 from federation.propagation.works import write_work
 from reberth.cluster.kinds import Resource
 from reberth.records import ObjectMeta
@@ -204,6 +206,33 @@ async def test_what_is_told_of_a_work_is_computed_once_unless_it_has_changed(
     version = hub.patches[-1][2]["metadata"]["resourceVersion"]
     assert version == str(hub.version - 1)
     assert not hub.execution._changes
+
+
+async def test_only_changes_of_others_are_a_reason_to_look_at_a_work_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hub, looks = ExecutionHub(), Counter[str]()
+    merge, apply = hub.merge, hub.cache.apply
+
+    def look(one: HeldWork) -> list[Object | None]:
+        looks[one.metadata.name] += 1
+        return list_manifests(one)
+
+    async def merge_and_tell_later(*args: Any, **more: Any) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(hub.cache, "apply", partial(asyncio.get_running_loop().call_soon, apply))
+            return await merge(*args, **more)
+
+    monkeypatch.setattr(execution, "list_manifests", look)
+    hub.merge = merge_and_tell_later  # type: ignore[method-assign]
+    hub.put(resources.WORKS, work_of("a"))
+    await hub.run(5)
+    assert hub.conditions["Applied"][0] == "True"
+    assert looks == {"w": 2}, "when the Work came, and when its copy was made"
+    assert not hub.execution._reported
+    hub.put(resources.WORKS, hub.work)
+    await hub.run(5)
+    assert looks == {"w": 3}
 
 
 async def test_each_manifest_of_a_work_is_applied_and_one_that_is_refused_is_named() -> None:
