@@ -19,7 +19,6 @@ from federation.hub.member_apply import apply_to_member, delete_from_member, rea
 from federation.hub.sessions import Session, Sessions
 from federation.hub.telemetry.step_events import COPY_APPLIED, tell_step
 from federation.hub.workqueue import QueueSettings, WorkQueue
-from federation.interpreters.kind_rules import KindRules
 from federation.interpreters.operations import Operation
 from federation.interpreters.sandbox import ScriptFailure
 from federation.objects import resources
@@ -60,6 +59,7 @@ from reberth.values.timestamp import parse_time
 
 _SYNC_FAILED, _SYNC = "SyncFailed", "Sync"
 _NOT_DELETED, _LEFT, _DELETE = "DeletionRefused", "CopyLeftBehind", "Delete"
+_KEPT_CHANGES = 256
 _REFUSALS = (errors.BadRequest, errors.Forbidden, errors.NotFound, errors.Invalid, errors.Conflict)
 
 
@@ -69,18 +69,6 @@ class _Outcomes(NamedTuple):
     manifests: Sequence[ManifestOutcome]
     generation: int = 0
     is_suspended: bool = False
-    counts_rollouts: bool = False
-
-    def change(self, work: HeldWork, *, now: float, rules: KindRules) -> Object | None:
-        return change_work_status(
-            work,
-            self.manifests,
-            now=now,
-            is_suspended=self.is_suspended,
-            rules=rules,
-            generation=self.generation,
-            counts_rollouts=self.counts_rollouts,
-        )
 
 
 class _Change(NamedTuple):
@@ -124,7 +112,7 @@ class ExecutionController:
         self._written: dict[Key, dict[Key, AppliedManifest]] = {}
         self._outcomes: dict[Key, _Outcomes] = {}
         self._changes: dict[Key, _Change] = {}
-        """What the reports queue is about to write."""
+        """What the reports queue is about to write, of some; the others are computed again."""
         self._reported: dict[Key, str] = {}
         """The versions of Works that our own reports have made, until they are seen."""
         self._contests = Contests()
@@ -164,7 +152,7 @@ class ExecutionController:
             return None
         if work.spec.suspend_dispatching:
             outcomes = [self._look(key, manifest, session) for manifest in list_manifests(work)]
-            self._report_later(key, work, self._sum_up(work, outcomes, is_suspended=True))
+            self._report_later(key, work, _Outcomes(outcomes, work.metadata.generation, is_suspended=True))
             return None
         return await self._put(key, work, session)
 
@@ -203,13 +191,8 @@ class ExecutionController:
                 waits += [wait] if wait else []
         if failures:
             raise failures[0]
-        self._report_later(key, work, self._sum_up(work, outcomes))
+        self._report_later(key, work, _Outcomes(outcomes, work.metadata.generation))
         return min(waits, default=None)
-
-    def _sum_up(
-        self, work: HeldWork, outcomes: Sequence[ManifestOutcome], *, is_suspended: bool = False
-    ) -> _Outcomes:
-        return _Outcomes(outcomes, work.metadata.generation, is_suspended, self._counts_rollouts)
 
     async def _put_one(
         self, key: Key, manifest: Object | None, session: Session
@@ -338,10 +321,22 @@ class ExecutionController:
         """Keep the outcomes; they are written at a lower urgency, unless a failover depends on them."""
         self._outcomes[key] = found
         self._changes.pop(key, None)
-        change = found.change(work, now=self._hub.clock(), rules=self._hub.rules)
+        change = self._change(work, found)
         if change is not None:
-            self._changes[key] = _Change(work, change)
+            if len(self._changes) < _KEPT_CHANGES:
+                self._changes[key] = _Change(work, change)
             (self._alarms if self._is_alarm(work, change) else self._reports).add(key)
+
+    def _change(self, work: HeldWork, found: _Outcomes) -> Object | None:
+        return change_work_status(
+            work,
+            found.manifests,
+            now=self._hub.clock(),
+            is_suspended=found.is_suspended,
+            rules=self._hub.rules,
+            generation=found.generation,
+            counts_rollouts=self._counts_rollouts,
+        )
 
     def _is_alarm(self, work: HeldWork, change: Object) -> bool:
         """Tell whether a workload that fails over begins or ceases to fail: it would leave for old news."""
@@ -357,9 +352,8 @@ class ExecutionController:
         known = self._changes.pop(key, None)
         if work is None or found is None or work.metadata.deletion_timestamp is not None:
             return
-        is_same = known is not None and known.work is work
-        now, rules = self._hub.clock(), self._hub.rules
-        status = known.patch if known and is_same else found.change(work, now=now, rules=rules)
+        is_known = known is not None and known.work is work
+        status = known.patch if known and is_known else self._change(work, found)
         if status is None:
             return
         told = await self._hub.patch(resources.WORKS, work, status, subresource="status")
