@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 NODES ?= 30
 .DEFAULT_GOAL := help
-.PHONY: help up down generate test lint bench soak lock clean
+.PHONY: help report up down generate test lint bench soak lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 8
@@ -14,6 +14,9 @@ up: $(VENV)/installed ## start a real cluster on this machine and show Reberth o
 	@$(RUN) -m localcluster up --nodes $(NODES) --apply manifests/crds
 	@$(RUN) -m localproduct show
 	@$(if $(filter federation,$(WITH)),$(RUN) -m localproduct.federated up,true)
+
+report: $(VENV)/installed ## show what there is to gain in the cluster of your kubeconfig; it only reads (OPTIONS="-o html")
+	@$(RUN) -m kubectl_reberth report $(OPTIONS)
 
 down: $(VENV)/installed ## stop all of it and delete its folders
 	@$(RUN) -m localproduct.federated down

@@ -6,6 +6,10 @@ from importlib import import_module
 BAD_INPUT = 2
 # Imported by name, when asked for: all of them together take longer to import than most commands to run.
 PROGRAMS = {
+    "report": ("rescheduler", "show what there is to gain in a cluster; reads only, installs nothing"),
+    "plan": ("rescheduler", "show which pods would be moved where and why"),
+    "move": ("rescheduler", "move one pod, and show where its replacement lands"),
+    "notes": ("rescheduler", "list or remove the notes on nodes"),
     "check": ("reberth", "check that every kind that Reberth reads can be read"),
     "certificates": ("reberth", "renew the certificates of Reberth"),
     "landing": ("reberth", "predict where kube-scheduler would place pods"),

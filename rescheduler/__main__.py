@@ -22,7 +22,7 @@ from reberth.runtime.logs import LogSettings
 from reberth.values.errors import ConfigurationError, ReberthError, taken_apart
 from reberth.values.refusal import Refused
 from reberth.values.timestamp import write_time
-from rescheduler.commands import move_arguments, plan
+from rescheduler.commands import move_arguments, plan, report
 from rescheduler.commands.move import lead_by_hand, perform_move
 from rescheduler.commands.move_request import request_move
 from rescheduler.commands.notes import clear_notes, list_notes, tabulate_notes, write_notes_json
@@ -116,6 +116,11 @@ async def _plan(arguments: argparse.Namespace) -> int:
     return DONE
 
 
+async def _report(arguments: argparse.Namespace) -> int:
+    print(await report.answer(arguments))
+    return DONE
+
+
 async def _list_notes(arguments: argparse.Namespace) -> int:
     async with Api(read_access(arguments), _load(arguments).api) as api:
         found = await list_notes(api, arguments.node)
@@ -153,6 +158,9 @@ def _parser() -> argparse.ArgumentParser:
     planned = commands.add_parser("plan", help=plan.DESCRIPTION, description=plan.DESCRIPTION)
     plan.add_arguments(planned)
     planned.set_defaults(run=_plan)
+    reported = commands.add_parser("report", help=report.DESCRIPTION, description=report.DESCRIPTION)
+    report.add_arguments(reported)
+    reported.set_defaults(run=_report)
     notes = commands.add_parser("notes", help="list or remove the notes on nodes")
     on_notes = notes.add_subparsers(required=True, metavar="COMMAND")
     listed = _command(on_notes, "list", _list_notes, "list the notes on nodes")

@@ -235,7 +235,7 @@ class Watcher(Generic[T]):
         passing = isinstance(error, errors.ServerFault | errors.TooManyRequests)
         if not passing or self._failures >= _PASSING_AT_MOST:
             self._version = None
-        self._report(_describe_absence(self.resource) if absent else str(error))
+        self._report(describe_absence(self.resource) if absent else str(error))
         if not passing:
             self._answered.set()
         return "refused"
@@ -410,7 +410,7 @@ class Watcher(Generic[T]):
             self._answered.set()
 
 
-def _describe_absence(resource: Resource[Any]) -> str:
+def describe_absence(resource: Resource[Any]) -> str:
     """Tell what is missing: a kind of ours may be installed as another version of Reberth knows it."""
     if resource.kind.group != HISTORY.group:
         return NOT_INSTALLED

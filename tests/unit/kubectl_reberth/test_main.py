@@ -23,6 +23,10 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         (["extender"], "extender", []),
         (["rescheduler", "plan", "-o", "json"], "rescheduler", ["plan", "-o", "json"]),
         (["federation", "schedule"], "federation", ["schedule"]),
+        (["report", "-o", "html"], "rescheduler", ["report", "-o", "html"]),
+        (["plan", "--why", "web"], "rescheduler", ["plan", "--why", "web"]),
+        (["move", "web"], "rescheduler", ["move", "web"]),
+        (["notes", "list"], "rescheduler", ["notes", "list"]),
     ],
 )
 def test_arguments_and_exit_code_pass_between_command_and_program(
@@ -36,8 +40,8 @@ def test_arguments_and_exit_code_pass_between_command_and_program(
 
 
 def test_every_command_is_forwarded_in_a_test() -> None:
-    names = ["check", "certificates", "landing", "extender", "rescheduler", "federation"]
-    assert list(command.PROGRAMS) == names
+    asked = ["report", "plan", "move", "notes", "check", "certificates", "landing"]
+    assert list(command.PROGRAMS) == [*asked, "extender", "rescheduler", "federation"]
 
 
 @pytest.mark.parametrize("option", ["-h", "--help"])

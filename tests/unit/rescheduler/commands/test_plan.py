@@ -6,14 +6,13 @@ import os
 import re
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import yaml
 
 from reberth.cli.inputs import read_objects
-from reberth.values.errors import ConfigurationError
-from rescheduler.commands import plan
+from reberth.values.errors import ConfigurationError, ReberthError
+from rescheduler.commands import cluster_inputs
 from rescheduler.planning.output import write_guide
 from rescheduler.planning.planner import plan as plan_pods
 from rescheduler.planning.policy_file import ReschedulerPolicy
@@ -263,23 +262,19 @@ def test_stdin_is_read_like_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "1 move" in run_command("--cluster", "-", *NOW)
 
 
-class Answering:
-    """A kind that the server has answered about."""
+class Look:
+    """One look that is over after a second, or never."""
 
-    async def answered(self) -> None:
-        await asyncio.sleep(1)
+    def __init__(self, *, ends: bool) -> None:
+        self.waiting = {"pods"}
+        self._seconds = 1 if ends else 10_000
 
-
-class Silent:
-    """A kind that it never answers about."""
-
-    async def answered(self) -> None:
-        await asyncio.Event().wait()
+    async def take(self, *_: object) -> None:
+        await asyncio.sleep(self._seconds)
 
 
 @pytest.mark.looptime
-async def test_a_live_cluster_is_read_once_every_kind_has_answered() -> None:
-    for pods in (Answering(), Silent()):
-        mirror = SimpleNamespace(watchers={"nodes": Answering(), "pods": pods})
-        is_read = await plan._wait(mirror)  # type: ignore[arg-type] # asked for no more
-        assert is_read == isinstance(pods, Answering)
+async def test_a_cluster_that_does_not_answer_is_waited_for_a_minute() -> None:
+    await cluster_inputs._take(Look(ends=True), None, None)  # type: ignore[arg-type] # asked for no more
+    with pytest.raises(ReberthError, match="not read within 60 s"):
+        await cluster_inputs._take(Look(ends=False), None, None)  # type: ignore[arg-type] # likewise
