@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MODULES = Path(__file__).parents[1] / "modules"
-KUBERNETES = "1.36.3"
-OTHER_KUBERNETES = ("1.37.1", "1.35.4")
+KUBERNETES = "1.37.1"
+OTHER_KUBERNETES = ("1.36.3", "1.35.4")
+"""The newest first: `make test` has a sample of that one too, and none of the others."""
 KUBERNETES_VERSIONS = (KUBERNETES, *OTHER_KUBERNETES)
 
 KUBELET_VERSIONS = KUBERNETES_VERSIONS
-"""A kubelet must not be newer than its API server."""
+"""A node's kubelet has the version of its control plane: it must not be newer than its API server."""
 
 _KUBERNETES_PROGRAMS = {
     name: f"k8s.io/kubernetes/cmd/{name}"

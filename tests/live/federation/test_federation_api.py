@@ -312,7 +312,7 @@ async def table(client: Client, path: str) -> list[Object]:
     [
         (
             "Cluster",
-            {"Version": "v1.36.3", "Mode": "Push", "Ready": "True", "Region": "eu-1", "Provider": "acme"},
+            {"Version": "v1.37.1", "Mode": "Push", "Ready": "True", "Region": "eu-1", "Provider": "acme"},
         ),
         ("PropagationPolicy", {"Conflict-Resolution": "Abort", "Priority": 0}),
         ("ClusterPropagationPolicy", {"Conflict-Resolution": "Overwrite", "Priority": 10}),

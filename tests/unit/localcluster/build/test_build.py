@@ -116,7 +116,7 @@ def test_a_build_without_go_says_which_go_is_needed(tiny: Product, monkeypatch: 
 
 
 def test_an_unknown_version_of_kubernetes_is_refused() -> None:
-    known = "1.36.3, 1.37.1, 1.35.4"
+    known = "1.37.1, 1.36.3, 1.35.4"
     with pytest.raises(ValueError, match=f"Kubernetes 1.12.0 is not pinned here; known: {known}"):
         products.kubernetes("1.12.0")
     with pytest.raises(ValueError, match=f"kubelet 1.12.0 is not pinned here; known: {known}"):
