@@ -8,6 +8,7 @@ import asyncio
 import datetime as dt
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -21,13 +22,13 @@ from tests.live.forecast.support.oracle import Oracle, asking
 from tests.live.forecast.support.verdicts import judge
 from tests.live.forecast.support.version_differences import count_differences
 from tests.live.support.program_differences import list_changes, list_served, read_gates
-from tests.support.repository import ROOT
-from tests.support.resumable_rounds import Proof
+from tests.support.resumable_rounds import RESULTS_FILE, Proof
 
-RESULTS_FILE = ROOT / "reberth" / "forecast" / "state" / "proven_versions.json"
 WITH_EXTENDER = f"{FORECAST}, with Reberth's extender"
 PARTS = ("programs", "schedulers", "proofs")
 _FIRST_SEED = 1000
+LEAST_WRITTEN = 50
+"""Fewer clusters try the script, and prove nothing."""
 
 
 async def list_program_differences(version: str, against: str) -> None:
@@ -79,18 +80,22 @@ async def _judge(version: str, name: str, oracle: Oracle, clusters: int) -> None
         _print("", judgement.wrong)
         proof.note([] if judgement.wrong else [seed])
     passed = len(proof.passed() & set(seeds))
-    write_result(version, name, passed=passed, rounds=clusters)
-    print(f"{version}, {name}: {passed} of {clusters}", flush=True)
+    found = ProofResult(passed, clusters, dt.datetime.now(dt.UTC).date().isoformat())
+    is_written = write_result(RESULTS_FILE, version, name, found)
+    print(f"{version}, {name}: {passed} of {clusters}{'' if is_written else ', not written'}", flush=True)
 
 
-def write_result(version: str, name: str, *, passed: int, rounds: int) -> None:
-    """Write the result of a proof, versions in descending order."""
-    results = {release: dict(proofs) for release, proofs in read_results(RESULTS_FILE.read_bytes()).items()}
-    today = dt.datetime.now(dt.UTC).date().isoformat()
-    results.setdefault(version, {})[name] = ProofResult(passed, rounds, today)
+def write_result(file: Path, version: str, name: str, found: ProofResult) -> bool:
+    """Write the result of a proof, versions in descending order, unless it says less than what is there."""
+    results = {release: dict(proofs) for release, proofs in read_results(file.read_bytes()).items()}
+    known = results.get(version, {}).get(name)
+    if found.rounds < LEAST_WRITTEN or (found.is_passed and known and known.rounds > found.rounds):
+        return False
+    results.setdefault(version, {})[name] = found
     newest = sorted(results, key=lambda release: [*map(int, release.split("."))], reverse=True)
     content = {release: results[release] for release in newest}
-    RESULTS_FILE.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+    file.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+    return True
 
 
 def _print(title: str, lines: Sequence[str] | Iterator[str]) -> None:
