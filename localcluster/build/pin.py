@@ -20,6 +20,7 @@ PINNED = {
         products.KWOK,
         products.DESCHEDULER,
         products.CONTAINERD,
+        products.VERTICAL_AUTOSCALER,
         *map(products.kubernetes, products.KUBERNETES_VERSIONS),
         *map(products.kubelet, products.KUBELET_VERSIONS),
     )

@@ -102,3 +102,10 @@ DESCHEDULER = Product(
     # Its own go.mod requires a commit of kube-openapi that no longer fits its client libraries.
     replaced={"k8s.io/kube-openapi": "k8s.io/kube-openapi v0.0.0-20260512234627-ef417d054102"},
 )
+_AUTOSCALER_MODULE = "k8s.io/autoscaler/vertical-pod-autoscaler"
+VERTICAL_AUTOSCALER = Product(
+    "vertical-pod-autoscaler",
+    "1.8.1",
+    _AUTOSCALER_MODULE,
+    {"admission-controller": f"{_AUTOSCALER_MODULE}/pkg/admission-controller"},
+)

@@ -125,6 +125,7 @@ def test_an_unknown_version_of_kubernetes_is_refused() -> None:
 
 def test_a_pinned_product_names_its_module_and_version_in_go_mod() -> None:
     pinned = [products.ETCD, products.KWOK, products.DESCHEDULER, products.CONTAINERD]
+    pinned.append(products.VERTICAL_AUTOSCALER)
     pinned += [products.kubernetes(version) for version in products.KUBERNETES_VERSIONS]
     pinned += [products.kubelet(version) for version in products.KUBELET_VERSIONS]
     for product in pinned:
