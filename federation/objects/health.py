@@ -1,4 +1,7 @@
-"""Health of a copy in a member: one rule a kind. Kinds without a rule count as healthy."""
+"""Health of a copy in a member: one rule a kind. Kinds without a rule count as healthy.
+
+The rules for kinds of other projects are in their table; those of Kubernetes' own kinds are here.
+"""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -6,6 +9,8 @@ from types import MappingProxyType
 from federation.objects.any_json import at, list_at, number
 from federation.objects.template import Object
 from reberth.cluster.pods.identity import group_of
+from reberth.other_projects import rules, table
+from reberth.other_projects.table import count_share
 
 HEALTHY, UNHEALTHY, UNKNOWN = "Healthy", "Unhealthy", "Unknown"
 
@@ -36,7 +41,9 @@ def has_health_rule(api_version: str, kind: str, custom: HealthRules = NO_CUSTOM
 
 def has_rollouts(api_version: str, kind: str) -> bool:
     """Tell whether new versions of a kind are rolled out pod by pod."""
-    return (group_of(api_version), kind) in _ROLLOUTS
+    named = (group_of(api_version), kind)
+    other = table.find_kind(*named)
+    return named in _ROLLOUTS or (other is not None and other.rollout is not None)
 
 
 def is_rolling_out(api_version: str, kind: str, found: Object) -> bool:
@@ -45,12 +52,19 @@ def is_rolling_out(api_version: str, kind: str, found: Object) -> bool:
     A rollout that leaves fewer pods than its strategy allows, or that makes no progress, is a failure. One
     that its controller has not observed yet has begun.
     """
-    rule, status = _ROLLOUTS.get((group_of(api_version), kind)), found.get("status")
+    named = (group_of(api_version), kind)
+    if other := table.find_kind(*named):
+        return table.is_rolling_out(other, found)
+    rule, status = _ROLLOUTS.get(named), found.get("status")
     return rule is not None and rule(found, status if isinstance(status, dict) else {})
 
 
 def _find_rule(api_version: str, kind: str) -> "_Rule | None":
-    return _RULES.get((group_of(api_version), kind))
+    named = (group_of(api_version), kind)
+    other = table.find_kind(*named)
+    if other is not None and other.healthy:
+        return lambda found, _: rules.holds(other.healthy, found)
+    return _RULES.get(named)
 
 
 def _is_current(found: Object, status: Object) -> bool:
@@ -126,14 +140,14 @@ def _rolls_deployment(found: Object, status: Object) -> bool:
         return False
     wanted, strategy = _wanted(found), at(found, "spec", "strategy", "type")
     allowed = at(found, "spec", "strategy", "rollingUpdate", "maxUnavailable")
-    missing = wanted if strategy == "Recreate" else _share(allowed, wanted, default="25%")
+    missing = wanted if strategy == "Recreate" else count_share(allowed, wanted, default="25%")
     return number(status, "availableReplicas") >= wanted - missing
 
 
 def _rolls_stateful_set(found: Object, status: Object) -> bool:
     """One replica must be there: nothing says whether the rollout makes progress."""
     wanted, allowed = _wanted(found), at(found, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable")
-    least = max(1, wanted - max(1, _share(allowed, wanted, default="1")))
+    least = max(1, wanted - max(1, count_share(allowed, wanted, default="1")))
     is_new = bool(status.get("updateRevision")) and status.get("updateRevision") != status.get(
         "currentRevision"
     )
@@ -144,20 +158,11 @@ def _rolls_stateful_set(found: Object, status: Object) -> bool:
 def _rolls_daemon_set(found: Object, status: Object) -> bool:
     wanted = number(status, "desiredNumberScheduled")
     allowed = at(found, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable")
-    least = max(1, wanted - max(1, _share(allowed, wanted, default="1")))
+    least = max(1, wanted - max(1, count_share(allowed, wanted, default="1")))
     is_new = number(status, "updatedNumberScheduled") < wanted or not _is_current(found, status)
     return is_new and number(status, "numberAvailable") >= least
 
 
-def _share(allowed: object, wanted: int, *, default: str) -> int:
-    """Read a number or a percentage of the replicas; the API server has admitted it."""
-    text = str(default if allowed is None else allowed)
-    if text.removesuffix("%").isdecimal() and len(text) <= _MOST_DIGITS:
-        return wanted * int(text[:-1]) // 100 if text.endswith("%") else int(text)
-    return 0
-
-
-_MOST_DIGITS = 10
 _ROLLOUTS: dict[tuple[str, str], _Rule] = {
     ("apps", "Deployment"): _rolls_deployment,
     ("apps", "StatefulSet"): _rolls_stateful_set,

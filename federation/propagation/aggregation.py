@@ -28,6 +28,7 @@ from federation.propagation.status_rules import (
 from federation.propagation.work_sync import APPLIED
 from federation.propagation.works import targets_of
 from reberth.cluster.pods.identity import group_of
+from reberth.other_projects.table import find_kind
 from reberth.records import Condition
 from reberth.values.text_limits import cut
 
@@ -192,12 +193,19 @@ def _read_raw(work: HeldWork) -> msgspec.Raw:
     return next((each.status for each in work.status.manifest_statuses or ()), msgspec.Raw())
 
 
+def _find_ready_count(group: str, kind: str) -> str | None:
+    other = find_kind(group, kind)
+    names = other.sums if other else ()
+    told = (name for name in ("readyReplicas", "numberReady") if name in names)
+    return _READY_COUNTS.get((group, kind)) or next(told, None)
+
+
 def has_ready_copy(
     binding: ResourceBinding, works: Mapping[str, HeldWork], silent: Collection[str]
 ) -> bool | None:
     """Tell whether pods of a workload are ready anywhere; None if it has none to be ready."""
     resource = binding.spec.resource
-    field = _READY_COUNTS.get((group_of(resource.api_version), resource.kind))
+    field = _find_ready_count(group_of(resource.api_version), resource.kind)
     if field is None or (binding.spec.replicas == 0 and field == "readyReplicas"):
         return None
     statuses = (read_status(work) for name, work in works.items() if name not in silent)

@@ -17,6 +17,9 @@ from federation.objects.template import Object, ResourceTemplate, read_whole
 from federation.propagation.binding import is_claimed, key_of_binding
 from federation.propagation.policy_match import MADE_BY_EVERY_CLUSTER
 from federation.rebalancing.handover import kept_replicas
+from reberth.cluster.pods.identity import group_of
+from reberth.other_projects.rules import read_each
+from reberth.other_projects.table import find_kind
 
 _POD_AT: dict[tuple[str, str], tuple[str, ...]] = {
     ("v1", "Pod"): ("spec",),
@@ -54,13 +57,20 @@ def find_dependencies(
     """
     if rules is not None and rules.has((key.api_version, key.kind), Operation.DEPENDENCIES):
         return _ask(key, template, rules)
-    path = _POD_AT.get((key.api_version, key.kind))
-    if path is None:
-        return frozenset()
-    pod = at(template.part(path[0]), *path[1:])
-    found = set(_of_pod(pod)) - set(MADE_BY_EVERY_CLUSTER)
+    pods = _list_pods(key, template)
+    found = {each for pod in pods for each in _of_pod(pod)} - set(MADE_BY_EVERY_CLUSTER)
     keys = (Key("v1", kind, key.namespace, name) for kind, name in found if name)
     return frozenset(each for each in keys if not is_withheld(each))
+
+
+def _list_pods(key: Key, template: ResourceTemplate) -> Iterator[Any]:
+    """Yield the specs of the pods that a workload describes."""
+    if path := _POD_AT.get((key.api_version, key.kind)):
+        yield at(template.part(path[0]), *path[1:])
+    elif other := find_kind(group_of(key.api_version), key.kind):
+        described = {"spec": template.part("spec")} if other.templates else {}
+        for where in other.templates:
+            yield from (at(each, "spec") for each in read_each(described, where))
 
 
 def _ask(key: Key, template: ResourceTemplate, rules: KindRules) -> frozenset[Key] | None:

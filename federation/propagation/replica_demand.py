@@ -9,9 +9,13 @@ from federation.api import NodeClaim, ReplicaRequirements
 from federation.interpreters.kind_rules import KindRules
 from federation.interpreters.operations import Operation
 from federation.interpreters.sandbox import ScriptFailure
+from federation.objects.any_json import LARGEST_COUNT
 from federation.objects.names import Key
-from federation.objects.template import ResourceTemplate, read_whole
+from federation.objects.template import Object, ResourceTemplate, read_whole
+from reberth.cluster.pods.identity import group_of
 from reberth.cluster.pods.requests import count_incoming_requests, write_amount
+from reberth.other_projects.rules import read, read_each
+from reberth.other_projects.table import OtherKind, find_kind
 from reberth.records import PodSpec, Quantities
 from reberth.values.object_error import ObjectError
 from reberth.values.quantity import QuantityError
@@ -36,6 +40,9 @@ def read_replica_demand(
     """Read the replicas and their requirements. Raises ObjectError."""
     if rules is not None and rules.has((key.api_version, key.kind), Operation.REPLICAS):
         return _ask(key, template, rules)
+    other = find_kind(group_of(key.api_version), key.kind)
+    if other is not None and other.replicas:
+        return _count_other(key, template, other)
     field, spec = REPLICAS.get((key.api_version, key.kind)), template.part("spec")
     if not isinstance(spec, dict):
         return ReplicaDemand()
@@ -48,6 +55,22 @@ def read_replica_demand(
         replicas = min(replicas, spec["completions"])
     pod = (spec.get("template") or {}).get("spec") or {}
     return ReplicaDemand(replicas, _read_requirements(key, template, pod))
+
+
+def _count_other(key: Key, template: ResourceTemplate, other: OtherKind) -> ReplicaDemand:
+    """Read the replicas of a kind of another project; a number in another form is one that is missing."""
+    wanted = {"spec": template.part("spec")}
+    found = read(wanted, other.replicas)
+    replicas = found if type(found) is int and 0 <= found <= LARGEST_COUNT else 1
+    pods = (read(each, "spec") for path in other.templates for each in read_each(wanted, path))
+    return ReplicaDemand(replicas, _read_requirements(key, template, next(pods, None) or {}))
+
+
+def set_replicas(api_version: str, kind: str, spec: Object, replicas: int) -> Object:
+    """Return the spec with the replicas of one cluster; a kind that is not divided keeps its own."""
+    other = find_kind(group_of(api_version), kind)
+    path = other.replicas if other else f"spec.{REPLICAS.get((api_version, kind), '')}"
+    return {**spec, path.removeprefix("spec."): replicas} if path.removeprefix("spec.") else spec
 
 
 def _ask(key: Key, template: ResourceTemplate, rules: KindRules) -> ReplicaDemand:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from federation.objects.any_json import LARGEST_COUNT, at, list_at, number, text_at, time_at
 from federation.objects.template import Object
+from reberth.other_projects.table import find_kind
 
 GENERATION, OF_TEMPLATE = "generation", "resourceTemplateGeneration"
 """Fields that the federation adds to the reported status of a copy."""
@@ -92,15 +93,31 @@ def forget_readiness(kind: str, status: Object) -> Object:
 
 def tells_generations(group: str, kind: str) -> bool:
     """Tell whether copies of the kind report an observed generation."""
-    return (group, kind) in _COUNTS
+    return bool(_list_counts(group, kind))
+
+
+def _list_counts(group: str, kind: str) -> tuple[str, ...]:
+    """Return the counts of a kind that are added up."""
+    other = find_kind(group, kind)
+    return other.sums if other else _COUNTS.get((group, kind), ())
+
+
+def _add_demanded(group: str, kind: str, copies: Copies, changes: Object) -> Object:
+    """Add what the API server requires beside what changes: of another project all that is known of it."""
+    other = find_kind(group, kind)
+    demanded = other.sums if other else _DEMANDED.get(kind, ())
+    told: Object = {name: _sum(copies.statuses, name) for name in demanded}
+    first = copies.by_cluster[min(copies.by_cluster)] if copies.by_cluster else {}
+    told |= {name: text_at(first, name) for name in (other.tells if other else ())}
+    return {**told, **changes}
 
 
 def sum_status(group: str, kind: str, had: Object, copies: Copies, *, generation: int) -> Object | None:
     """Return the fields of a template's status that change; None if none do."""
-    names = _COUNTS.get((group, kind))
-    if names is not None:
+    if names := _list_counts(group, kind):
         is_observed = copies.is_whole and all(_has_observed(each, generation) for each in copies.statuses)
-        return _sum_counts(kind, names, had, copies.statuses, generation if is_observed else None)
+        changes = _sum_counts(names, had, copies.statuses, generation if is_observed else None)
+        return _add_demanded(group, kind, copies, changes) if changes else None
     rule = _RULES.get((group, kind))
     if rule is None or not copies.statuses:
         return None
@@ -109,16 +126,11 @@ def sum_status(group: str, kind: str, had: Object, copies: Copies, *, generation
     return changes or None
 
 
-def _sum_counts(
-    kind: str, names: Iterable[str], had: Object, statuses: list[Object], generation: int | None
-) -> Object | None:
+def _sum_counts(names: Iterable[str], had: Object, statuses: list[Object], generation: int | None) -> Object:
     wanted: Object = {name: _sum(statuses, name) for name in names}
     if generation is not None:
         wanted["observedGeneration"] = generation
-    changes = {name: count for name, count in wanted.items() if number(had, name) != count}
-    if not changes:
-        return None
-    return {**{name: wanted[name] for name in _DEMANDED.get(kind, ())}, **changes}
+    return {name: count for name, count in wanted.items() if number(had, name) != count}
 
 
 def _sum(statuses: Iterable[Object], name: str) -> int:

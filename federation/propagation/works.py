@@ -29,7 +29,7 @@ from federation.objects.resources import HeldWork
 from federation.objects.template import Object, ResourceTemplate
 from federation.propagation.binding import exchange_marks, is_divided
 from federation.propagation.manifest import write_manifest
-from federation.propagation.replica_demand import REPLICAS
+from federation.propagation.replica_demand import set_replicas
 from federation.rebalancing.handover import kept_replicas
 from federation.scheduling.rounding import divide, prefers_last_name
 from reberth.records import Labels
@@ -125,7 +125,9 @@ def write_work(
     whole = write_manifest(key, template)
     if binding.spec.replicas and rules and rules.has((key.api_version, key.kind), Operation.REVISION):
         whole = _revise(whole, template, replicas, rules)
-    manifest = complete_manifest(key, whole, binding, (cluster, replicas))
+    elif binding.spec.replicas:
+        whole = _set_share(whole, binding, cluster, replicas)
+    manifest = complete_manifest(whole, binding)
     manifest["metadata"]["labels"] |= state or {}
     return {
         "apiVersion": WORKS_API_VERSION,
@@ -161,14 +163,19 @@ def _is_halted(binding: ResourceBinding, cluster: str) -> bool:
     return bool(said.dispatching or (clusters and cluster in (clusters.cluster_names or ())))
 
 
-def complete_manifest(
-    key: Key, manifest: Object, binding: ResourceBinding, target: tuple[str, int]
-) -> Object:
-    """Set the cluster's share of the replicas, and the labels and annotations of a managed copy."""
-    field, spec = REPLICAS.get((key.api_version, key.kind)), manifest.get("spec")
-    cluster, replicas = target
-    if field and isinstance(spec, dict) and binding.spec.replicas:
-        manifest["spec"] = {**spec, field: replicas, **_share_completions(spec, binding, cluster)}
+def _set_share(manifest: Object, binding: ResourceBinding, cluster: str, replicas: int) -> Object:
+    """Set the cluster's share of the replicas."""
+    api_version, kind, spec = manifest["apiVersion"], manifest["kind"], manifest.get("spec")
+    if not isinstance(spec, dict):
+        return manifest
+    shared = set_replicas(api_version, kind, spec, replicas)
+    if shared is not spec:
+        shared |= _share_completions(spec, binding, cluster)
+    return {**manifest, "spec": shared}
+
+
+def complete_manifest(manifest: Object, binding: ResourceBinding) -> Object:
+    """Set the labels and annotations of a managed copy."""
     metadata = manifest["metadata"]
     said = binding.metadata
     metadata["labels"] = {**exchange_marks(metadata.get("labels"), said.labels), MANAGED: "true"}

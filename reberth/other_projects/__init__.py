@@ -1,0 +1,1 @@
+"""What kinds of other projects mean: one table, and how its rules are read."""
