@@ -17,7 +17,7 @@ metadata: {name: chess, generation: 2}
 spec:
   replicas: 3
   template: {spec: {containers: [{name: a, resources: {requests: {cpu: 500m}}}]}}
-status: {readyReplicas: 3}
+status: {observedGeneration: 2, readyReplicas: 3}
 """
 MORE = """
 apiVersion: config.karmada.io/v1alpha1
