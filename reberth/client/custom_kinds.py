@@ -35,23 +35,36 @@ class _Served(Record, frozen=True):
     resources: tuple[_ServedKind, ...] = ()
 
 
-async def find_custom_resources(api: Api, kinds: Iterable[tuple[str, str]]) -> tuple[Resource[Any], ...]:
-    """Find the kinds that are named by group and kind."""
-    found = [await _find(api, group, kind) for group, kind in kinds]
-    return tuple(each for each in found if each is not None)
+async def find_custom_resources(
+    api: Api, kinds: Iterable[tuple[str, str]], *, unnamed: Iterable[tuple[str, str]] = ()
+) -> tuple[Resource[Any], ...]:
+    """Find kinds by group and kind; of those that nobody has named it is not told that they are not there."""
+    wanted = dict.fromkeys(kinds)
+    groups = {group: await _read_group(api, group) for group, _ in (*wanted, *unnamed)}
+    found = []
+    for group, kind in dict.fromkeys((*wanted, *unnamed)):
+        served = groups[group]
+        resource = served if isinstance(served, str) else _find(group, kind, *served)
+        if not isinstance(resource, str):
+            found.append(resource)
+        elif (group, kind) in wanted:
+            log.warning("templates of this kind are not read", kind=f"{group}/{kind}", reason=resource)
+    return tuple(found)
 
 
-async def _find(api: Api, group: str, kind: str) -> Resource[Any] | None:
+async def _read_group(api: Api, group: str) -> tuple[str, _Served] | str:
+    """Read the version of a group that its server prefers, and its kinds; or why not."""
     try:
         version = (await api.read_document(join_path("/apis", group), _Group)).preferred_version.version
-        served = await api.read_document(join_path("/apis", group, version), _Served)
+        return version, await api.read_document(join_path("/apis", group, version), _Served)
     except ApiError as error:
-        log.warning("templates of this kind are not read", kind=f"{group}/{kind}", reason=str(error))
-        return None
+        return str(error)
+
+
+def _find(group: str, kind: str, version: str, served: _Served) -> Resource[Any] | str:
     for each in served.resources:
         if each.kind == kind and "/" not in each.name:
             return make_custom_resource(
                 group, kind, plural=each.name, version=version, namespaced=each.namespaced
             )
-    log.warning("templates of this kind are not read", kind=f"{group}/{kind}", reason="it is not served")
-    return None
+    return "it is not served"

@@ -37,6 +37,8 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 _SMALL = 2**11
 _read_small = lru_cache(maxsize=2048)(_decode)
 _read_large = lru_cache(maxsize=64)(_decode)
+# What the table of kinds of other projects reads of the status of those that replace their pods.
+_OF_ROLLOUTS = ("observedGeneration", "currentRevision", "updateRevision")
 _NO_CLAIMS = (b"", b"null", b"[]")
 _CUT = Raw(_encode(PodTemplate(is_cut=True)))
 
@@ -55,7 +57,9 @@ def keep_custom(owner: CustomOwner) -> CustomOwner:
     """
     has_claims = bytes(owner.spec.volume_claim_templates) not in _NO_CLAIMS
     kept = NO_TEMPLATE if has_claims or not _is_of_pods(owner.spec.template) else _keep(owner.spec.template)
-    return replace(owner, spec=CustomOwnerSpec(kept))
+    told = owner.status if isinstance(owner.status, dict) else {}
+    status = {name: told[name] for name in _OF_ROLLOUTS if isinstance(told.get(name), str | int)}
+    return replace(owner, spec=CustomOwnerSpec(kept), status=status or None)
 
 
 def drop_template(owner: Templated) -> Templated:

@@ -4,6 +4,8 @@ A template is read only when it is needed: an owner keeps it as JSON, cut down t
 quarter of the memory of the decoded form.
 """
 
+from typing import Any
+
 import msgspec
 
 from reberth.records.meta import DatedMeta, Labels, ObjectMeta, Quantities, Record
@@ -139,6 +141,8 @@ class CustomOwner(Record, frozen=True):
 
     metadata: ObjectMeta
     spec: CustomOwnerSpec = CustomOwnerSpec()
+    status: Any = None
+    """An object of any form. What says whether a rollout is in progress is kept of it."""
 
 
 class RevisionSpec(Record, frozen=True):

@@ -27,7 +27,7 @@ from reberth.forecast.extender import DEFAULTS
 from reberth.values.errors import ReberthError
 from rescheduler.commands.spinner import show_progress
 from rescheduler.model.guardrails import ProtectionSettings
-from rescheduler.model.replacing_kinds import list_custom
+from rescheduler.model.replacing_kinds import list_custom, list_unnamed
 from rescheduler.observe.needed_kinds import FOR_A_PLAN
 from rescheduler.observe.scheduler_model import SchedulerModel
 from rescheduler.planning.policy_file import ReschedulerPolicy
@@ -109,7 +109,8 @@ async def _read_live_cluster(
     async with Api(access) as api:
         version = given or read_version(await api.version())
         cache = Cache(version=version, annotations=protections.annotation_keys)
-        custom = await find_custom_resources(api, list_custom(protections.replacing_kinds))
+        named = list_custom(protections.replacing_kinds)
+        custom = await find_custom_resources(api, named, unnamed=list_unnamed(named))
         look = OneLook((*ALL_RESOURCES, *custom))
         await _take(look, api, cache)
         snapshot = take(cache, now=api.clock.now() if now is None else now)

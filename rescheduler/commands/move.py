@@ -29,7 +29,7 @@ from rescheduler.execution.extenders import connect_to_extenders
 from rescheduler.execution.orders import compose_order
 from rescheduler.execution.recovery import UnsettledMoves, resume_moves
 from rescheduler.execution.store import MoveStore
-from rescheduler.model.replacing_kinds import list_custom
+from rescheduler.model.replacing_kinds import list_custom, list_unnamed
 from rescheduler.moves.lifecycle import MoveState
 from rescheduler.moves.outcome import MoveReport
 from rescheduler.observe.needed_kinds import FOR_A_MOVE
@@ -98,7 +98,8 @@ async def open_execution_context(
     forecast = make_forecast(version) if make_forecast else None
     needed = [one for one in ALL_RESOURCES if forecast or one.name in FOR_A_MOVE]
     if forecast:
-        needed += await find_custom_resources(api, list_custom(policy.protections.replacing_kinds))
+        named = list_custom(policy.protections.replacing_kinds)
+        needed += await find_custom_resources(api, named, unnamed=list_unnamed(named))
     identity = leadership.identity
     # The watches and the body are cancelled together: the first error is the cause.
     with taken_apart():

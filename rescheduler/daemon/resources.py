@@ -24,7 +24,7 @@ from rescheduler.daemon.pause import PauseWatch
 from rescheduler.execution.context import ClusterResources
 from rescheduler.execution.extenders import connect_to_extenders
 from rescheduler.model.extender_guarantees import list_missing_guarantees
-from rescheduler.model.replacing_kinds import list_custom
+from rescheduler.model.replacing_kinds import list_custom, list_unnamed
 from rescheduler.observe.cache import NotifyingCache
 from rescheduler.observe.needed_kinds import FOR_THE_DAEMON, ONLY_INFORMING, find_unread
 from rescheduler.planning.policy_file import ReschedulerPolicy
@@ -166,7 +166,8 @@ async def open_daemon_resources(
         version = read_version(await api.version())
         forecast.take_version(version)
         cache = NotifyingCache(version=version, annotations=policy().protections.annotation_keys)
-        custom = await find_custom_resources(api, list_custom(policy().protections.replacing_kinds))
+        named = list_custom(policy().protections.replacing_kinds)
+        custom = await find_custom_resources(api, named, unnamed=list_unnamed(named))
         recorder = await enter(recording(event_api, reporter=REPORTER, instance=identity))
         extenders = await enter(connect_to_extenders(api, first.extender_access, watch=first.watch))
         yield DaemonResources(

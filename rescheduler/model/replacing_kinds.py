@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from reberth.cluster.pods.identity import group_of
+from reberth.other_projects.table import list_replacing
 from reberth.records import WorkloadIdentity
 
 
@@ -27,6 +28,9 @@ BUILT_IN: Final = frozenset({
     BATCH_JOB,
 })  # fmt: skip
 """Kubernetes' own. A Deployment is not among them: the controller of its pods is a ReplicaSet."""
+
+OTHER_PROJECTS: Final = frozenset(ControllerKind(*named) for named in list_replacing())
+"""Those of other projects that are known to replace their pods without being named."""
 
 _LONGEST_SHOWN = 60
 _VERSION = r"v[1-9][0-9]*(?:(?:alpha|beta)[1-9][0-9]*)?"
@@ -56,3 +60,8 @@ def list_custom(entries: Iterable[str]) -> tuple[ControllerKind, ...]:
     """List the kinds of other projects among the entries of replacingKinds, each once."""
     named = dict.fromkeys(map(parse_kind, entries))
     return tuple(kind for kind in named if kind.group and kind not in BUILT_IN)
+
+
+def list_unnamed(named: Iterable[ControllerKind]) -> tuple[ControllerKind, ...]:
+    """List the known kinds of other projects that are not named: a cluster may well not have them."""
+    return tuple(sorted(OTHER_PROJECTS - set(named)))

@@ -5,7 +5,14 @@ from operator import attrgetter
 from reberth.cluster.pods.identity import Signature
 from reberth.records import EvictionHistory
 from reberth.values.refusal import Refused
-from rescheduler.model.replacing_kinds import BATCH_JOB, BUILT_IN, ControllerKind, kind_of, parse_kind
+from rescheduler.model.replacing_kinds import (
+    BATCH_JOB,
+    BUILT_IN,
+    OTHER_PROJECTS,
+    ControllerKind,
+    kind_of,
+    parse_kind,
+)
 from rescheduler.observe.rule_context import RuleContext
 
 # The API server's default; objects that were written by hand may leave it out.
@@ -33,7 +40,7 @@ def refuse_unknown(template: int, context: RuleContext) -> Refused | None:
     if not isinstance(signature, Signature):
         return None
     kind = kind_of(signature.controller)
-    if kind in BUILT_IN or kind in _list_replacing(context):
+    if kind in BUILT_IN | OTHER_PROJECTS or kind in _list_replacing(context):
         return None
     name = f"{kind.kind} {signature.controller.name}"
     advice = f"if it does, add {kind} to replacingKinds"

@@ -1,7 +1,8 @@
 """What the status of a workload says about its rollout."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
 
 from reberth.cluster.columns import read_pods
 from reberth.cluster.kinds import DEPLOYMENT
@@ -10,7 +11,8 @@ from reberth.cluster.rows import PodRow
 from reberth.cluster.tables import NamespaceRows
 from reberth.cluster.templates import Template
 from reberth.forecast.replacement.revisions import REVISION, read_partition
-from reberth.records import Owner, Rollout
+from reberth.other_projects.table import OtherKind, has_begun_rollout, read_table
+from reberth.records import CustomOwner, Owner, Rollout
 from rescheduler.model.replacing_kinds import BUILT_IN, kind_of
 
 
@@ -38,6 +40,25 @@ def is_argo_rolling(rollout: Rollout, *, is_divided: bool) -> bool:
     if status.abort or not (status.current_pod_hash and status.stable_rs):
         return is_divided
     return status.current_pod_hash != status.stable_rs
+
+
+@cache
+def any_rolling(named: tuple[str, str]) -> Callable[[tuple[CustomOwner, ...]], bool]:
+    """Give the question whether one of the objects of a kind of another project has a rollout in progress.
+
+    It is one question for each kind: what was answered of a namespace is kept by it.
+    """
+    return partial(_find_rolling, read_table()[named])
+
+
+def _find_rolling(kind: OtherKind, owners: Iterable[CustomOwner]) -> bool:
+    """An object without a generation was written by hand, so its status says nothing."""
+    told = (
+        {"metadata": {"generation": each.metadata.generation}, "status": each.status}
+        for each in owners
+        if each.metadata.generation
+    )
+    return any(has_begun_rollout(kind, each) for each in told)
 
 
 def has_two_revisions(owner: Owner) -> bool:

@@ -11,14 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reberth.cluster.columns import Bools, seal
+from reberth.cluster.custom_kinds import CustomKind, find_custom_kind
 from reberth.cluster.kinds import DEPLOYMENT, POD, REPLICA_SET, ROLLOUT, STATEFUL_SET, Kind
 from reberth.cluster.pods.identity import Signature
 from reberth.cluster.rows import PodRow
 from reberth.forecast.replacement.revisions import REVISION, find_next_revision
-from reberth.records import Owner, Rollout
+from reberth.records import CustomOwner, Owner, Rollout
 from reberth.values.refusal import Refused
+from rescheduler.model.replacing_kinds import OTHER_PROJECTS, kind_of
 from rescheduler.observe.rule_context import RuleContext
 from rescheduler.protections.rollout_state import (
+    any_rolling,
     has_two_revisions,
     is_argo_rolling,
     is_rolling,
@@ -85,10 +88,20 @@ def _list_asked(context: RuleContext) -> Iterator[int]:
     snapshot = context.snapshot
     parts = ((part, question) for kind, question in _QUESTIONS for part in snapshot.of(kind).parts)
     asked = {part.namespace for part, question in parts if part.read(question)}
-    if context.protections.replacing_kinds:
+    custom = [(kind, has_begun) for kind, has_begun in _list_custom() if len(snapshot.of(kind))]
+    for kind, has_begun in custom:
+        asked.update(part.namespace for part in snapshot.of(kind).parts if part.read(has_begun))
+    if context.protections.replacing_kinds or custom:
         asked.update(part.namespace for part in snapshot.of(POD).parts if list_mixed(part))
     for namespace in sorted(asked):
         yield from snapshot.templates_in(namespace)
+
+
+def _list_custom() -> Iterator[tuple[CustomKind, Callable[[tuple[CustomOwner, ...]], bool]]]:
+    """List the kinds of other projects that are read, and whether one of their objects has a rollout."""
+    for named in OTHER_PROJECTS:
+        if kind := find_custom_kind(*named):
+            yield kind, any_rolling(named)
 
 
 def _has_rolling(deployments: Iterable[Owner]) -> bool:
@@ -124,9 +137,20 @@ def _refuse_whole(template: int, context: RuleContext) -> Refused | None:
         found = "has a rollout in progress" if is_rolling(root, signature.root.kind) else None
     elif is_divided:
         found = "has pods in more than one ReplicaSet"
+    elif _is_custom_rolling(signature, context):
+        found = "has a rollout in progress"
     else:
         found = _find_revisions(signature, context)
     return Refused("Rollout", f"{said} {found}") if found else None
+
+
+def _is_custom_rolling(signature: Signature, context: RuleContext) -> bool:
+    named = kind_of(signature.controller)
+    kind = find_custom_kind(*named) if named in OTHER_PROJECTS else None
+    if kind is None:
+        return False
+    owner = context.snapshot.of(kind).by_uid(signature.controller.uid, near=signature.namespace)
+    return owner is not None and any_rolling(named)((owner,))
 
 
 def _read_divided(namespace: str, context: RuleContext) -> frozenset[str]:

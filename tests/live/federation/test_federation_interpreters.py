@@ -105,7 +105,7 @@ async def scale(place: Partitioned, census: Census, member: str, to: int) -> Non
 async def come_home(place: Partitioned, census: Census, member: str, replicas: int) -> None:
     """Rebalance to a cluster that is allowed again: the old copy goes when the new one is ready."""
     await allow(place, member, new=True)
-    await let_a_second_pass(place, BOUND)
+    await let_a_second_pass(place.place, BOUND)
     workload = {**KIND, "namespace": "default", "name": "chess"}
     wanted = {"metadata": {"name": "home"}, "spec": {"workloads": [workload]}}
     await place.hub.create(

@@ -26,7 +26,9 @@ SETS = f"/apis/{GROUP}/v1alpha1/namespaces/default/statefulsets"
 PODS = "/api/v1/namespaces/default/pods"
 
 
-async def test_a_resized_pod_of_another_project_is_replaced_by_its_template(shared: Cluster) -> None:
+async def test_a_resized_pod_of_another_project_is_replaced_by_its_template(
+    shared: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
     async with shared.client() as client:
         await define(client, [PROJECT])
         await client.create("/api/v1/nodes", node("clones"))
@@ -37,13 +39,17 @@ async def test_a_resized_pod_of_another_project_is_replaced_by_its_template(shar
     found = find_next(snapshot, snapshot.pods.rows[place])
     assert isinstance(found, NextPod), found
     assert requests_in(found) == {"cpu": "2"}
+    told = [vars(each)["kind"] for each in caplog.records if "templates of this kind" in each.getMessage()]
+    assert told == [f"{GROUP}/Missing", "no.example.com/Kind"]
 
 
 async def _look(shared: Cluster) -> Snapshot:
     """Read the cluster as a plan does; a kind that nobody serves is left out."""
     async with Api(Access(str(shared.kubeconfig))) as api:
         custom = await find_custom_resources(
-            api, [(GROUP, KIND), (GROUP, "Missing"), ("no.example.com", "Kind")]
+            api,
+            [(GROUP, KIND), (GROUP, "Missing"), ("no.example.com", "Kind")],
+            unnamed=[(GROUP, "Unnamed"), ("unnamed.example.com", "Kind"), (GROUP, KIND)],
         )
         assert [each.full_name for each in custom] == [f"statefulsets.{GROUP}"]
         cache = Cache(version=NEWEST)

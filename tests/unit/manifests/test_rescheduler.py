@@ -15,6 +15,7 @@ from reberth.memory.notes import ANNOTATION
 from reberth.runtime.tls.renewal import CertificateSettings
 from rescheduler.execution.store import MOVE
 from rescheduler.model.guardrails import ProtectionSettings
+from rescheduler.model.replacing_kinds import OTHER_PROJECTS
 from rescheduler.settings import ReschedulerSettings
 from tests.support.repository import MANIFESTS
 
@@ -127,7 +128,8 @@ def test_the_account_may_read_the_cached_kinds_and_nothing_else() -> None:
         for group in rule["apiGroups"]
         for resource in rule["resources"]
     }
-    assert readable == {(one.kind.group, one.name) for one in ALL_RESOURCES}
+    known = {(each.group, f"{each.kind.lower()}s") for each in OTHER_PROJECTS}
+    assert readable == {(one.kind.group, one.name) for one in ALL_RESOURCES} | known
 
 
 def test_the_service_account_may_write_only_the_objects_of_a_move() -> None:

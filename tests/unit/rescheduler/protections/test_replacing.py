@@ -61,7 +61,7 @@ def test_the_owner_of_the_controller_may_be_of_any_kind() -> None:
 
 @by_project
 def test_pods_of_another_project_are_kept_by_the_documented_rule(project: OtherProject) -> None:
-    assert ask_project(project) == project.rule
+    assert ask_project(project) == (project.rule or None)
 
 
 @by_project
@@ -70,20 +70,22 @@ def test_pods_of_another_project_are_moved_with_the_documented_settings(project:
         "movable_restart_policies": tuple(project.settings.get("movableRestartPolicies", ["Always"])),
         "replacing_kinds": tuple(project.settings.get("replacingKinds", [])),
     }
-    assert ask_project(project, **named) == (None if project.settings else project.rule)
+    assert ask_project(project, **named) == (None if project.settings else project.rule or None)
 
 
 @by_project
 def test_a_movable_restart_policy_alone_moves_no_pod_of_an_unknown_controller(project: OtherProject) -> None:
     every = ("Always", "OnFailure", "Never")
-    assert ask_project(project, movable_restart_policies=every) == "UnknownController"
+    wanted = "UnknownController" if project.rule else None
+    assert ask_project(project, movable_restart_policies=every) == wanted
 
 
-def test_the_table_has_rows_of_both_rules_with_and_without_settings() -> None:
+def test_the_table_has_rows_of_both_rules_and_none_with_and_without_settings() -> None:
     assert {(project.rule, bool(project.settings)) for project in PROJECTS} == {
         ("RestartPolicy", False),
         ("RestartPolicy", True),
         ("UnknownController", True),
+        ("", False),
     }
 
 
@@ -100,7 +102,17 @@ def test_another_kind_that_is_named_helps_nothing(entry: str) -> None:
     assert ask(CLUSTER, replacing_kinds=(entry,)) == UNKNOWN
 
 
-@pytest.mark.parametrize("api_version", ["apps.kruise.io/v1beta1", "example.com/v1", "extensions/v1beta1"])
+@pytest.mark.parametrize(
+    ("kind", "api_version"),
+    [("CloneSet", "apps.kruise.io/v1alpha1"), ("StatefulSet", "apps.kruise.io/v1beta1")],
+)
+def test_kinds_that_are_known_to_replace_their_pods_need_not_be_named(kind: str, api_version: str) -> None:
+    assert ask(owner(kind, "web", api_version=api_version)) is None
+    refused = ask(owner("DaemonSet", "web", api_version="apps.kruise.io/v1alpha1"))
+    assert refused is not None
+
+
+@pytest.mark.parametrize("api_version", ["serving.example.com/v1", "example.com/v1", "extensions/v1beta1"])
 @pytest.mark.parametrize("kind", ["StatefulSet", "ReplicaSet", "ReplicationController"])
 def test_a_known_kind_of_another_group_is_unknown(kind: str, api_version: str) -> None:
     refused = ask(owner(kind, "web", api_version=api_version))

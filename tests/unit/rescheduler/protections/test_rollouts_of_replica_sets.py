@@ -15,6 +15,7 @@ CLONES = owner("CloneSet", "web", api_version="apps.kruise.io/v1alpha1")
 DEPLOYMENT = owner("Deployment", "web")
 DIVIDED = "has pods in more than one ReplicaSet"
 CANARY = {"currentPodHash": "new", "stableRS": "old", "observedGeneration": "1"}
+ROLLS = "CloneSet web has a rollout in progress"
 STABLE = {"currentPodHash": "old", "stableRS": "old", "observedGeneration": "1"}
 
 
@@ -162,6 +163,35 @@ def test_a_named_kind_is_kept_while_its_pods_have_several_revisions(
     named = ("apps.kruise.io/CloneSet",)
     assert reason(*pods, replacing_kinds=named) == said
     assert reason(*pods, replacing_kinds=named, rollouts=False) is None
+
+
+@pytest.mark.parametrize(
+    ("generation", "status", "said"),
+    [
+        (2, {"observedGeneration": 2, "currentRevision": "a", "updateRevision": "a"}, None),
+        (2, {"observedGeneration": 2, "currentRevision": "a", "updateRevision": "b"}, ROLLS),
+        (2, {"observedGeneration": 1, "currentRevision": "a", "updateRevision": "a"}, ROLLS),
+        (2, None, ROLLS),
+        (2, "odd", ROLLS),
+        (None, {"currentRevision": "a", "updateRevision": "b"}, None),
+    ],
+)
+def test_a_known_kind_of_another_project_is_kept_during_its_rollout(
+    generation: int | None, status: Any, said: str | None
+) -> None:
+    """Before a pod has the new revision already, as for one that changes only pods that are deleted."""
+    clones = {
+        "apiVersion": CLONES["apiVersion"],
+        "kind": "CloneSet",
+        "metadata": meta(
+            "web", "default", uid=CLONES["uid"], **({"generation": generation} if generation else {})
+        ),
+        "spec": {"template": {"spec": {"containers": [{"name": "main"}]}}},
+        "status": status,
+    }
+    pods = [replica(f"web-{number}", owned_by=CLONES) for number in (1, 2)]
+    assert reason(*pods, clones) == said
+    assert reason(*pods, clones, rollouts=False) is None
 
 
 def test_bare_pods_beside_a_rollout_are_of_no_rollout() -> None:
