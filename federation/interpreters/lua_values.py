@@ -1,4 +1,4 @@
-"""Values of Lua as JSON.
+"""Values of Lua as JSON, and how much JSON becomes values of Lua.
 
 Lua does not tell an empty list from an empty object, and knows no whole numbers. An empty table is what
 stands at the same path of an argument; elsewhere it is an object. A text that stands in many places is one in
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
+import msgspec
 from lupa.lua51 import lua_type
 
 MOST_VALUES, DEEPEST = 32_768, 64
@@ -19,12 +20,34 @@ _LOOK_EVERY = 256
 """Values between two looks at the clock."""
 
 
+MOST_GIVEN = 65_536
+"""Values of all arguments of a run: to turn each into one of Lua takes up to half a microsecond."""
+_SHORTEST = 2
+"""Bytes that a value takes as JSON at least, with what separates it from the next one."""
+
+
 class ConversionError(Exception):
     """A value of Lua that is no JSON."""
 
 
 class TooLarge(ConversionError):
     """A value of Lua that takes too much to read."""
+
+
+def has_too_many(arguments: Sequence[Any]) -> bool:
+    """Tell whether arguments have so many values that it would take too long to turn them into values of Lua.
+
+    They are written as JSON first, which takes a fraction of the time; most are too short to be counted.
+    """
+    if len(msgspec.json.encode(arguments)) <= _SHORTEST * MOST_GIVEN:
+        return False
+    left, rest = MOST_GIVEN, list(arguments)
+    while rest and left >= 0:
+        value = rest.pop()
+        parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        left -= len(parts)
+        rest += parts if left >= 0 else ()
+    return left < 0
 
 
 class ResultReader:

@@ -11,9 +11,16 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
+import msgspec
 from lupa.lua51 import LuaError, LuaMemoryError, LuaRuntime
 
-from federation.interpreters.lua_values import ConversionError, ResultReader, TooLarge
+from federation.interpreters.lua_values import (
+    MOST_GIVEN,
+    ConversionError,
+    ResultReader,
+    TooLarge,
+    has_too_many,
+)
 
 LONGEST_SCRIPT = 2**16
 _HARD_CAP = 2**28
@@ -107,8 +114,10 @@ class Sandbox:
     def _call(self, script: Script, arguments: Sequence[Any], limits: ScriptLimits) -> ScriptFailure | None:
         """Run a script under the cap. Nothing is converted meanwhile, since that could not be undone."""
         try:
+            if has_too_many(arguments):
+                return ScriptFailure(f"the object has more than {MOST_GIVEN} values")
             given = [self._convert(each) for each in arguments]
-        except (LuaError, OverflowError, UnicodeEncodeError) as error:
+        except (LuaError, OverflowError, UnicodeEncodeError, msgspec.MsgspecError) as error:
             return ScriptFailure(f"the object cannot be read in Lua: {_first_line(error)}")
         self._lua.set_max_memory(self.memory + limits.memory, total=True)
         try:

@@ -39,7 +39,11 @@ async def test_a_resized_pod_of_another_project_is_replaced_by_its_template(
     found = find_next(snapshot, snapshot.pods.rows[place])
     assert isinstance(found, NextPod), found
     assert requests_in(found) == {"cpu": "2"}
-    told = [vars(each)["kind"] for each in caplog.records if "templates of this kind" in each.getMessage()]
+    told = [
+        vars(each)["fields"]["kind"]
+        for each in caplog.records
+        if "templates of this kind" in each.getMessage()
+    ]
     assert told == [f"{GROUP}/Missing", "no.example.com/Kind"]
 
 

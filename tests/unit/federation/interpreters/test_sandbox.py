@@ -125,6 +125,29 @@ def test_error_is_a_failure_with_its_reason(body: str, reason: str) -> None:
     assert not found.is_spent
 
 
+@pytest.mark.parametrize(
+    ("given", "is_read"),
+    [
+        ({"a": [1] * 65_000}, True),
+        ({"a": [1] * 66_000}, False),
+        ({"a": [{} for _ in range(500_000)]}, False),
+        ({"a": {str(number): [[]] for number in range(60_000)}}, False),
+        ({"a": "x" * 1_500_000, "b": [{"c": "x" * 100}] * 2000}, True),
+    ],
+    ids=["most", "one list", "many objects", "many names", "long texts"],
+)
+def test_an_object_with_too_many_values_is_not_turned_into_tables(given: Any, is_read: bool) -> None:  # noqa: FBT001 - a case
+    sandbox = Sandbox()
+    script = sandbox.compile("function F(o) return o ~= nil end", "F")
+    assert isinstance(script, Script)
+    before, began = sandbox.memory, time.process_time()
+    found = sandbox.run(script, given)
+    took = time.process_time() - began
+    assert found == ((True, None) if is_read else ScriptFailure("the object has more than 65536 values"))
+    assert took < 0.1
+    assert is_read or sandbox.memory < before + 2**16
+
+
 LARGE_RESULTS = {
     "a long text in many places": f"local s, t = {MEGABYTE}, {{}} for i = 1, 5000 do t[i] = s end return t",
     "long names in many places": (
