@@ -91,6 +91,14 @@ CONTAINERD = Product(
     link=(f"-X {_CONTAINERD_MODULE}/version.Version=2.4.2",),
 )
 PAUSE = Product("pause", "1", "localcluster/pause", {"pause": "localcluster/pause"}, folder=MODULES / "pause")
+LUA_ORACLE = Product(
+    "lua-oracle",
+    "1",
+    "localcluster/lua-oracle",
+    {"lua-oracle": "localcluster/lua-oracle"},
+    folder=MODULES / "lua-oracle",
+)
+"""Runs scripts as Karmada does; tests compare what they answer with ours."""
 ETCD = Product("etcd", "3.6.13", "go.etcd.io/etcd/server/v3", {"etcd": "go.etcd.io/etcd/server/v3"})
 KWOK = Product("kwok", "0.8.0", "sigs.k8s.io/kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, minutes=2)
 DESCHEDULER = Product(

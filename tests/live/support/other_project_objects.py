@@ -64,7 +64,9 @@ async def add_owned_pods(client: Client, project: OtherProject, number: int) -> 
     name = f"other-{number}"
     await client.create("/api/v1/nodes", node(name))
     kind, spec = project.kind, pod_spec(nodeName=name) if project.kind == "Pod" else {}
-    made = await client.create(_path(project), {**_head(project), "metadata": {"name": "one"}, "spec": spec})
+    status = {} if project.kind == "Pod" else {"observedGeneration": 1}
+    whole = {**_head(project), "metadata": {"name": "one"}, "spec": spec, "status": status}
+    made = await client.create(_path(project), whole)
     own = [project.own("one", made["metadata"]["uid"])]
     for turn in range(2):
         labels, pod = {"app": name}, f"{kind.lower()}-{turn}"
