@@ -281,6 +281,13 @@ ALERTS = (
         "critical",
     ),
     Alert(
+        "ReberthInterpretersFail",
+        f"max {by()} (reberth_interpreter_failing_customizations) > 0",
+        "10m",
+        "The scripts of {{ $value }} ResourceInterpreterCustomizations fail",
+        "Their condition Working names the operation and the reason. Until then health is Unknown.",
+    ),
+    Alert(
         "ReberthRebalanceStuck",
         f"max {by('reason')} (reberth_federation_rebalance_waiting_workloads"
         '{reason=~"BindingUnreadable|Scheduler|Unschedulable"}) > 0',

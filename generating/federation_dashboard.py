@@ -216,11 +216,44 @@ REBALANCING = Row(
     ),
 )
 
+INTERPRETERS = Row(
+    "Interpreters",
+    (
+        Panel(
+            "Failing customizations",
+            "stat",
+            "ResourceInterpreterCustomizations whose scripts cannot be used, or failed in the last minute.",
+            (Query(write_total("reberth_interpreter_failing_customizations")),),
+            width=4,
+            height=5,
+            steps=(("green", None), ("orange", 1.0)),
+        ),
+        Panel(
+            "Results of scripts",
+            "timeseries",
+            "What scripts of users answered, and how many failed, exceeded a limit or were refused.",
+            (Query(write_increase("result", "reberth_interpreter_results_total"), "{{result}}", "perhaps"),),
+            width=14,
+            height=5,
+            stacked=True,
+        ),
+        Panel(
+            "Memory of Lua",
+            "timeseries",
+            "Bytes that the scripts of users and what they have left take.",
+            (Query(write_total("reberth_interpreter_memory_bytes"), "bytes"),),
+            width=6,
+            height=5,
+            unit="bytes",
+        ),
+    ),
+)
+
 FEDERATION_DASHBOARD = Dashboard(
     "Reberth: federation",
     "reberth-federation",
     "The clusters and what happens when they fail; rebalancing of replicas between them: what triggered it,"
     " its results, and what it waits for.",
-    (FAILOVER, APPLICATIONS, REBALANCING),
+    (FAILOVER, APPLICATIONS, REBALANCING, INTERPRETERS),
     f"{_OF}waiting_workloads",
 )

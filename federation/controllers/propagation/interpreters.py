@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from federation.hub.hub import Hub
-from federation.hub.telemetry.interpreter_metrics import MEMORY, SCRIPTS
+from federation.hub.telemetry.interpreter_metrics import FAILING, MEMORY, SCRIPTS
 from federation.hub.work_index import WorkIndex
 from federation.hub.workqueue import QueueSettings, WorkQueue
 from federation.interpreters.interpreters import NamedKind
@@ -57,6 +57,7 @@ class InterpretersController:
             self._tell_of(interpreters.take_due())
             MEMORY.set(interpreters.memory)
             found = interpreters.list_failures()
+            FAILING.set(len(found))
             for name in {*found, *self._told}:
                 if found.get(name) != self._told.get(name):
                     self._queue.add(Key(resources.INTERPRETERS.api_version, _KIND, "", name))

@@ -16,6 +16,11 @@ SCRIPTS = Gauge(
     "Scripts of ResourceInterpreterCustomizations that are loaded.",
     registry=REGISTRY,
 )
+FAILING = Gauge(
+    "reberth_interpreter_failing_customizations",
+    "ResourceInterpreterCustomizations whose scripts cannot be used, or failed in the last minute.",
+    registry=REGISTRY,
+)
 MEMORY = Gauge("reberth_interpreter_memory_bytes", "Bytes that Lua holds.", registry=REGISTRY)
 
 

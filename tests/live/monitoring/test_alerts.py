@@ -78,6 +78,7 @@ RAISED: dict[str, dict[str, str]] = {
     "ReberthFederationBesideKarmada": {
         "!reberth_federation_karmada_running{lease='karmada-scheduler'}": "1x60"
     },
+    "ReberthInterpretersFail": {"!reberth_interpreter_failing_customizations": "1x60"},
     "ReberthRebalanceStuck": {
         "!reberth_federation_rebalance_waiting_workloads{reason='Unschedulable'}": "1x60"
     },
@@ -117,6 +118,7 @@ HEALTHY = {
     "!reberth_federation_application_failover_workloads{reason='NoSubstitute'}": "0xN",
     "!reberth_federation_clusters{state='sameMember'}": "0xN",
     "!reberth_federation_karmada_running{lease='karmada-scheduler'}": "0xN",
+    "!reberth_interpreter_failing_customizations": "0xN",
     "!reberth_federation_rebalance_waiting_workloads{reason='Unschedulable'}": "0xN",
 }
 # Each is below its threshold, and two of them together would be above it.

@@ -14,6 +14,7 @@ from extender.server import metrics as of_extender
 from federation.hub import metrics as of_federation
 from federation.hub.telemetry import application_metrics as of_applications
 from federation.hub.telemetry import failover_metrics as of_failover
+from federation.hub.telemetry import interpreter_metrics as of_interpreters
 from federation.hub.telemetry import rebalance_metrics as of_rebalancing
 from generating.__main__ import main
 from generating.alerts import ALERTS, RUNBOOKS, Alert, write_alerts
@@ -40,6 +41,7 @@ MODULES = (
     of_federation,
     of_rebalancing,
     of_failover,
+    of_interpreters,
     of_applications,
 )
 DASHBOARDS = (RESCHEDULER_DASHBOARD, FEDERATION_DASHBOARD)

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from federation.controllers.propagation.interpreters import InterpretersController
+from federation.hub.telemetry.interpreter_metrics import FAILING
 from federation.hub.work_index import WorkIndex
 from federation.hub.workqueue import QueueSettings
 from federation.interpreters.operations import Operation
@@ -77,6 +78,7 @@ async def test_the_condition_says_whether_the_scripts_work() -> None:
     await hub.run(3)
     failing = hub.status()
     assert failing["status"] == "False"
+    assert FAILING._value.get() == 1
     assert "InterpretHealth: InterpretHealth:1: attempt to index field 'a'" in failing["message"]
     assert len(hub.patches) == 2
     hub.put(resources.INTERPRETERS, customization(GOOD))
