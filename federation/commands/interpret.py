@@ -9,7 +9,7 @@ import msgspec
 
 from federation.api import INTERPRETER_KIND, ResourceInterpreterCustomization
 from federation.interpreters.interpreters import Interpreters
-from federation.interpreters.operations import Operation, list_sources
+from federation.interpreters.operations import FORMS, Operation, list_sources
 from federation.interpreters.sandbox import ScriptFailure
 from reberth.cli.inputs import UsageError, read_bytes
 from reberth.cluster.object_files import TextError, list_documents
@@ -70,9 +70,11 @@ def _find_operations(
     else:
         had -= {operation for operation, file in given.items() if not file}
     if not had:
-        raise UsageError(
-            f"--kind: no script for {arguments.operation or 'any operation'} of {kind[0]} {kind[1]}"
+        said = f"--kind: no script for {arguments.operation or 'any operation'} of {kind[0]} {kind[1]}"
+        targets = sorted(
+            {f"{each.spec.target.api_version} {each.spec.target.kind}" for each in customizations}
         )
+        raise UsageError(f"{said}; there are scripts for {', '.join(targets)}")
     return [operation for operation in Operation if operation in had]
 
 
@@ -101,9 +103,26 @@ def _read_customizations(path: str) -> Iterator[ResourceInterpreterCustomization
         if each.get("kind") != INTERPRETER_KIND:
             raise UsageError(f"--kind: {path}: has a {each.get('kind')}, not a {INTERPRETER_KIND}")
         try:
-            yield msgspec.convert(each, ResourceInterpreterCustomization)
+            read = msgspec.convert(each, ResourceInterpreterCustomization)
         except msgspec.ValidationError as error:
             raise UsageError(f"--kind: {path}: {error}") from None
+        if problem := _find_problem(each, read):
+            raise UsageError(f"--kind: {path}: {problem}")
+        yield read
+
+
+def _find_problem(wire: Any, read: ResourceInterpreterCustomization) -> str | None:  # noqa: ANN401 - any JSON
+    """Find what the API server would refuse, or drop with a warning that is easily overlooked."""
+    target = read.spec.target
+    missing = {"apiVersion": target.api_version, "kind": target.kind}
+    for name, value in missing.items():
+        if not value:
+            return f"spec.target.{name}: must be set"
+    known = {form.field for form in FORMS.values()}
+    for name in (wire.get("spec") or {}).get("customizations") or {}:
+        if name not in known:
+            return f"spec.customizations.{name}: unknown field; known: {', '.join(sorted(known))}"
+    return None
 
 
 def _read_objects(path: str, argument: str) -> list[Any]:

@@ -11,7 +11,8 @@ import pytest
 
 from tests.support.repository import ROOT
 
-TEXT = "\n".join((ROOT / "docs" / name).read_text() for name in ("federation.md", "federation-plan.md"))
+PAGES = ("federation.md", "federation-plan.md", "federation-interpreters.md")
+TEXT = "\n".join((ROOT / "docs" / name).read_text() for name in PAGES)
 BLOCK = re.compile(r"^```(?P<kind>\w+)(?: (?P<file>\S+))?\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -36,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_there_is_something_to_compare() -> None:
-    assert len(list(commands())) >= 9
+    assert len(list(commands())) >= 12
 
 
 @pytest.mark.parametrize(("command", "output"), list(commands()))

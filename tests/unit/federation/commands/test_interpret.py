@@ -93,6 +93,11 @@ def test_script_that_fails_is_told(run: Run) -> None:
         (("kind.yaml", "more.yaml"), "--kind: no script for any operation of config.karmada.io/v1alpha1"),
         (("kind.yaml", "two.yaml"), "--object: two.yaml: has 2 objects, one is expected"),
         (("kind.yaml", "empty.yaml"), "--object: empty.yaml: has no object"),
+        (
+            ("misspelt.yaml", "game.yaml"),
+            "--kind: misspelt.yaml: spec.customizations.health: unknown field; known: ",
+        ),
+        (("kindless.yaml", "game.yaml"), "--kind: kindless.yaml: spec.target.kind: must be set"),
         (("odd.yaml", "game.yaml"), "--kind: odd.yaml: Expected `object`, got `int` - at `$.spec`"),
     ],
 )
@@ -102,6 +107,8 @@ def test_wrong_file_is_named(run: Run, tmp_path: Path, files: tuple[str, str], s
     (tmp_path / "odd.yaml").write_text(
         "kind: ResourceInterpreterCustomization\nmetadata: {name: a}\nspec: 7\n"
     )
+    (tmp_path / "misspelt.yaml").write_text(MORE.replace("retention:", "health:"))
+    (tmp_path / "kindless.yaml").write_text(MORE.replace(", kind: Game", ""))
     code, out, err = run("--kind", files[0], "--object", files[1])
     assert (code, out) == (2, "")
     assert err.startswith(f"federation: {said}")
