@@ -1,7 +1,6 @@
 """Drawn scripts in Lua, of what interpreters use: numbers, texts, patterns, tables, loops, recursion, errors.
 
-A number that is not whole never becomes text, no pattern has a frontier, and none of gmatch an anchor: there
-gopher-lua is known to differ.
+What the documentation lists as different in gopher-lua is not drawn, such as fractions as texts.
 """
 
 import random
@@ -65,7 +64,7 @@ _DEEP: Mapping[str, Sequence[str]] = {
     ),
     "t": (
         *("@t .. @t", "string.upper(@t)", "string.sub(@t, @i, @i)", "(string.gsub(@t, '@p', ''))"),
-        *("(string.gsub(@t, '@p', '<%0>'))", "(string.match(@t, '@p') or 'none')", "(@t):lower()"),
+        *("(string.gsub(@t, '@p', '<%0>'))", "tostring((string.match(@t, '@p')))", "(@t):lower()"),
         *("tostring(math.floor(@n) % 1000)", "string.format('%s/%d', @t, math.floor(@n) % 1000)"),
         *("string.rep(@t, @i)", "string.reverse(@t)", "(@t .. math.floor(@n) % 1000)", "tostring(@c)"),
         *("string.format('%q', @t)", "string.char(string.byte(@t .. 'x', 1))"),
