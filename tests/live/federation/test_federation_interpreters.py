@@ -1,11 +1,13 @@
 """A custom kind that scripts describe is treated as a built-in one: from its policy to failover."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
+from federation.failover.health_clock import MOMENT
 from tests.live.support.definitions import DEFINITIONS, remove_definitions
 from tests.live.support.evictions import is_gone, tasks, told
 from tests.live.support.failing_members import (
@@ -29,6 +31,11 @@ pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 
 INTERPRETERS = "/apis/config.karmada.io/v1alpha1/resourceinterpretercustomizations"
 CHESS, BOUND = f"{GAMES}/chess", f"{BINDINGS}/chess-game"
+# A copy that grows or is new is Unhealthy until its pods are ready, which takes long on a busy machine.
+SETTLED_ONES = {
+    "preConditions": {"healthyState": "Healthy"},
+    "decisionConditions": {"tolerationSeconds": 2},
+}
 RULES = {"apiGroups": ["example.com"], "resources": ["games", "games/status"]}
 
 
@@ -142,9 +149,8 @@ async def test_a_described_kind_is_scaled_rebalanced_and_failed_over_without_a_g
         await come_home(place, census, "member1", 4)
         assert census.lowest == 4
 
-        # Only now: a copy that grows is Unhealthy until its new pods are ready, longer on a busy machine.
-        failover = {"application": {"decisionConditions": {"tolerationSeconds": 2}}}
-        await place.hub.patch(f"{POLICIES}/games", {"spec": {"failover": failover}})
+        await asyncio.sleep(MOMENT + 1)  # it has settled
+        await place.hub.patch(f"{POLICIES}/games", {"spec": {"failover": {"application": SETTLED_ONES}}})
         await eventually(place.hub, BOUND, lambda one: one["spec"].get("failover"))
         operator.stalled.add("member1")
         found = await stands(place, member2=4)

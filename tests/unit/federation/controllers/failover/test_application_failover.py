@@ -480,9 +480,11 @@ async def test_what_holds_a_failover_is_said(more: Object, reason: str) -> None:
     assert (hub.clusters(), hub.condition().reason, hub.condition().status) == ({"m1": 3}, reason, "False")
 
 
-def with_games(one: Cluster) -> Cluster:
-    games = {"groupVersion": "example.com/v1", "resources": [{"kind": "Game"}]}
-    enabled = msgspec.convert([games], tuple[ApiEnablement, ...])
+GAMES = {"groupVersion": "example.com/v1", "resources": [{"kind": "Game"}]}
+
+
+def with_kind(one: Cluster, kind: Object) -> Cluster:
+    enabled = msgspec.convert([kind], tuple[ApiEnablement, ...])
     return replace(one, status=replace(one.status, api_enablements=enabled))
 
 
@@ -494,7 +496,7 @@ def game_health() -> ResourceInterpreterCustomization:
 
 
 async def test_a_kind_whose_health_a_script_tells_leaves_too() -> None:
-    hub = FailingHub(*(with_games(member(name)) for name in ("m1", "m2")))
+    hub = FailingHub(*(with_kind(member(name), GAMES) for name in ("m1", "m2")))
     game = {"apiVersion": "example.com/v1", "kind": "Game", "namespace": "default", "name": "web"}
     hub.put(resources.BINDINGS, changed(failing_over({"m1": 3}), spec={"resource": game}))
     hub.report("m1", 0)
@@ -503,6 +505,21 @@ async def test_a_kind_whose_health_a_script_tells_leaves_too() -> None:
     hub.hub.rules.load([game_health()])
     hub.report("m1", 0, of=4)
     hub.start()
+    await hub.live(100)
+    assert hub.clusters() == {"m2": 3}
+
+
+async def test_a_known_kind_of_another_project_leaves_too() -> None:
+    clones = {"groupVersion": "apps.kruise.io/v1alpha1", "resources": [{"kind": "CloneSet"}]}
+    hub = FailingHub(*(with_kind(member(name), clones) for name in ("m1", "m2")))
+    resource = {
+        "apiVersion": "apps.kruise.io/v1alpha1",
+        "kind": "CloneSet",
+        "namespace": "default",
+        "name": "web",
+    }
+    hub.put(resources.BINDINGS, changed(failing_over({"m1": 3}), spec={"resource": resource}))
+    hub.report("m1", 0)
     await hub.live(100)
     assert hub.clusters() == {"m2": 3}
 
