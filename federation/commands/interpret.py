@@ -1,4 +1,7 @@
-"""The command that tries a customization on an object, with the limits that it has in the federation."""
+"""The command that tries a customization on an object, with the limits that it has in the federation.
+
+Without a customization it says what is built in for the kind of the object.
+"""
 
 import argparse
 import json
@@ -11,8 +14,13 @@ from federation.api import INTERPRETER_KIND, ResourceInterpreterCustomization
 from federation.interpreters.interpreters import Interpreters
 from federation.interpreters.operations import FORMS, Operation, list_sources
 from federation.interpreters.sandbox import ScriptFailure
+from federation.objects.health import HEALTHY, find_health, has_health_rule, is_rolling_out
+from federation.objects.names import Key
+from federation.objects.template import read_template
+from federation.propagation.replica_demand import ReplicaDemand, read_replica_demand
 from reberth.cli.inputs import UsageError, read_bytes
 from reberth.cluster.object_files import TextError, list_documents
+from reberth.values.object_error import ObjectError
 
 DESCRIPTION = "try a customization of a kind on an object, before it is applied"
 WORKS, FAILS = 0, 1
@@ -21,7 +29,10 @@ WORKS, FAILS = 0, 1
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     files = "JSON or YAML; - reads standard input"
     parser.add_argument(
-        "--kind", required=True, action="append", metavar="FILE", help=f"customizations, {files}; repeatable"
+        "--kind",
+        action="append",
+        metavar="FILE",
+        help=f"customizations, {files}; repeatable. Without them: what is built in for the object's kind",
     )
     parser.add_argument("--object", required=True, metavar="FILE", help=f"the object, {files}")
     parser.add_argument("--operation", choices=[str(each) for each in Operation], help="default: all")
@@ -39,16 +50,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def answer(arguments: argparse.Namespace) -> tuple[str, int]:
     """Return what the scripts answer, and the exit code. Raises UsageError."""
+    if not arguments.kind:
+        return _answer_built_in(_read_wanted(arguments.object)), WORKS
     interpreters = Interpreters()
     customizations = [each for path in arguments.kind for each in _read_customizations(path)]
     interpreters.load(customizations)
-    wanted = _read_objects(arguments.object, "--object")
-    if len(wanted) != 1:
-        raise UsageError(f"--object: {arguments.object}: has {len(wanted)} objects, one is expected")
-    asked = _find_operations(arguments, customizations, wanted[0])
-    answers = {operation: _ask(interpreters, operation, wanted[0], arguments) for operation in asked}
+    wanted = _read_wanted(arguments.object)
+    asked = _find_operations(arguments, customizations, wanted)
+    answers = {operation: _ask(interpreters, operation, wanted, arguments) for operation in asked}
     lines = [f"{operation}: {_write(each)}" for operation, each in answers.items()]
     return "\n".join(lines), FAILS if any(map(_is_failure, answers.values())) else WORKS
+
+
+def _answer_built_in(wanted: Any) -> str:  # noqa: ANN401 - any JSON
+    """Return the health and the replicas of an object by what is known of its kind."""
+    api_version, kind = str(wanted.get("apiVersion", "")), str(wanted.get("kind", ""))
+    if not has_health_rule(api_version, kind):
+        raise UsageError(f"--kind: is needed: nothing is known of the health of {api_version} {kind}")
+    health = find_health(api_version, kind, wanted)
+    rolls = " (a rollout is in progress)" if is_rolling_out(api_version, kind, wanted) else ""
+    lines = [f"{Operation.HEALTH}: {_write(health == HEALTHY)}{rolls}"]
+    try:
+        template = read_template(msgspec.json.encode(wanted))
+        meta = template.metadata
+        demand = read_replica_demand(Key(api_version, kind, meta.namespace, meta.name), template)
+    except (ObjectError, msgspec.MsgspecError) as error:
+        raise UsageError(f"--object: {error}") from None
+    if demand != ReplicaDemand():
+        needs = msgspec.to_builtins(demand.requirements)
+        lines.append(f"{Operation.REPLICAS}: {demand.replicas}, {_write(needs)}")
+    return "\n".join(lines)
+
+
+def _read_wanted(path: str) -> Any:  # noqa: ANN401 - any JSON
+    found = _read_objects(path, "--object")
+    if len(found) != 1:
+        raise UsageError(f"--object: {path}: has {len(found)} objects, one is expected")
+    return found[0]
 
 
 def _find_operations(

@@ -112,3 +112,35 @@ def test_wrong_file_is_named(run: Run, tmp_path: Path, files: tuple[str, str], s
     code, out, err = run("--kind", files[0], "--object", files[1])
     assert (code, out) == (2, "")
     assert err.startswith(f"federation: {said}")
+
+
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, generation: 1}
+spec: {replicas: 2, template: {spec: {containers: [{name: a}]}}}
+status: {observedGeneration: 1, updatedReplicas: 2, availableReplicas: 2}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        (DEPLOYMENT, 0, "InterpretHealth: true\nInterpretReplica: 2, null\n"),
+        (DEPLOYMENT.replace("updatedReplicas: 2, ", ""), 0, "InterpretHealth: false"),
+        ("apiVersion: kyverno.io/v1\nkind: Policy\nmetadata: {name: a}", 0, "InterpretHealth: false\n"),
+        (GAME, 2, "federation: --kind: is needed: nothing is known of the health of example.com/v1 Game\n"),
+        (
+            DEPLOYMENT.replace("[{name: a}]", "7"),
+            2,
+            "federation: --object: Deployment web: spec.template.spec: ",
+        ),
+        (DEPLOYMENT.replace("{name: web, generation: 1}", "7"), 2, "federation: --object: Expected `object`"),
+    ],
+)
+def test_without_scripts_it_says_what_is_built_in(
+    run: Run, tmp_path: Path, text: str, code: int, said: str
+) -> None:
+    (tmp_path / "one.yaml").write_text(text)
+    found, out, err = run("--object", "one.yaml")
+    assert (found, (out or err)[: len(said)]) == (code, said)
