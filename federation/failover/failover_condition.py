@@ -28,6 +28,12 @@ def change_condition(
     return {"metadata": {"resourceVersion": version}, "status": {"conditions": conditions}}
 
 
+def is_news(binding: ResourceBinding, reason: FailoverReason) -> bool:
+    """Tell whether the condition of the binding has another reason, or none."""
+    known = find_condition(binding.status.conditions, FAILOVER)
+    return known is None or known.reason != reason
+
+
 def calm_condition(binding: ResourceBinding, *, now: float) -> Object | None:
     """Return the merge patch for a workload that does not fail over any more; None if nothing changes."""
     known = find_condition(binding.status.conditions, FAILOVER)

@@ -64,13 +64,10 @@ class ReasonCounts:
         self._by_key: dict[Key, FailoverReason] = {}
         self._counts: Counts[FailoverReason] = Counts()
 
-    def note(self, key: Key, reason: FailoverReason) -> bool:
-        """Note the reason; tell whether it is another one than before."""
-        before = self._by_key.get(key)
+    def note(self, key: Key, reason: FailoverReason) -> None:
         self.forget(key)
         self._by_key[key] = reason
         self._add(reason, 1)
-        return before is not reason
 
     def forget(self, key: Key) -> None:
         before = self._by_key.pop(key, None)

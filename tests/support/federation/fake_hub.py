@@ -30,6 +30,8 @@ class FakeHub:
         """Name, subresource and patch."""
         self.refuse: list[Exception] = []
         """The first patches fail with these errors."""
+        self.slow: dict[str, float] = {}
+        """Seconds that a patch takes, by its subresource."""
         self.controllers: list[Controller] = []
         self.cache = NotifyingCache(self._notify, version=NEWEST)
         self.hub = Hub(cast("ObjectApi", self), self.cache, cast("EventRecorder", self), self._clock)
@@ -64,7 +66,10 @@ class FakeHub:
         """Stand in for the API server."""
         if self.refuse:
             raise self.refuse.pop(0)
-        self.patches.append((name, more.get("subresource") or "spec", patch))
+        part = more.get("subresource") or "spec"
+        if part in self.slow:
+            await asyncio.sleep(self.slow[part])
+        self.patches.append((name, part, patch))
         found = self.cache.of(resource.kind).named(more.get("namespace", ""), name)
         wire = apply_merge_patch(msgspec.json.decode(msgspec.json.encode(found)), patch)
         self.version += 1

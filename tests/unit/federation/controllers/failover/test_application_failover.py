@@ -448,6 +448,32 @@ async def test_evictions_begin_at_a_rate() -> None:
     assert all("m1" not in hub.clusters(name) for name in names)
 
 
+async def test_neither_slow_conditions_nor_slow_evictions_lower_the_rate() -> None:
+    hub, names = FailingHub(), [f"w{number:02}" for number in range(30)]
+    for name in names:
+        hub.put(resources.BINDINGS, failing_over({"m1": 3}, name=name))
+        hub.report("m1", 0, name=name)
+    hub.start()
+    hub.slow = {"status": 3.0, "spec": 0.6}
+    await hub.live(10 + 30 / 5 + 1)
+    assert all("m1" not in hub.clusters(name) for name in names)
+
+
+async def test_a_return_does_not_wait_for_evictions_whose_turn_comes_later() -> None:
+    hub = running_in("m1", tolerationSeconds=10)
+    hub.report("m1", 1)
+    await hub.live(12)
+    assert hub.leaving() == ["m1"]
+    hub.report("m1", 3)
+    names = [f"w{number:02}" for number in range(60)]
+    for name in names:
+        hub.put(resources.BINDINGS, failing_over({"m3": 3}, name=name, tolerationSeconds=9))
+        hub.report("m3", 0, name=name)
+    await hub.live(12)
+    assert hub.leaving() == []
+    assert not all("m3" not in hub.clusters(name) for name in names), "the others still wait for their turn"
+
+
 async def test_state_is_kept_in_the_task_and_nothing_begins_before_there_is_a_status() -> None:
     rules = {"rules": [{"aliasLabelName": "shop/step", "jsonPath": "{.step}"}]}
     hub = running_in("m1", purgeMode="Directly", statePreservation=rules)
