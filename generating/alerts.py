@@ -266,6 +266,13 @@ ALERTS = (
         "The condition Failover of their bindings says why, and until when.",
     ),
     Alert(
+        "ReberthReplicasWithoutNode",
+        f"max {by()} (reberth_federation_pending_replicas) > 0",
+        "10m",
+        "{{ $value }} replicas get no node in their member, and no other cluster takes them",
+        "The condition Unschedulable of their Works says why, PendingReplicasHeld what keeps them there.",
+    ),
+    Alert(
         "ReberthOneMemberTwice",
         f'max {by()} (reberth_federation_clusters{{state="sameMember"}}) > 0',
         "0m",

@@ -74,6 +74,7 @@ RAISED: dict[str, dict[str, str]] = {
     "ReberthFailoverHeld": {
         "!reberth_federation_application_failover_workloads{reason='NoSubstitute'}": "1x60"
     },
+    "ReberthReplicasWithoutNode": {"!reberth_federation_pending_replicas": "2x60"},
     "ReberthOneMemberTwice": {"!reberth_federation_clusters{state='sameMember'}": "1x60"},
     "ReberthFederationBesideKarmada": {
         "!reberth_federation_karmada_running{lease='karmada-scheduler'}": "1x60"
@@ -116,6 +117,7 @@ HEALTHY = {
     "!reberth_federation_evictions_total{cause='TaintUntolerated',outcome='timedOut'}": "0xN",
     "!reberth_federation_application_failover_storm": "0xN",
     "!reberth_federation_application_failover_workloads{reason='NoSubstitute'}": "0xN",
+    "!reberth_federation_pending_replicas": "0xN",
     "!reberth_federation_clusters{state='sameMember'}": "0xN",
     "!reberth_federation_karmada_running{lease='karmada-scheduler'}": "0xN",
     "!reberth_interpreter_failing_customizations": "0xN",
