@@ -37,7 +37,7 @@ from federation.objects.health import HEALTHY
 from federation.objects.names import Key, binding_of
 from federation.objects.template import Object
 from federation.planning.binding_scheduler import BindingScheduler
-from federation.planning.failover.pending_replicas import Gift, find_gift
+from federation.planning.failover.pending_replicas import Gift, find_gift, list_stuck
 from federation.planning.failover.substitutes import (
     Substitute,
     find_way,
@@ -202,7 +202,8 @@ class ApplicationFailoverController:
         if self._pending is None:
             return False
         works, find, now = self._index.of(key), self._hub.find_cluster, self._hub.clock()
-        found = find_gift(key, binding, works, find, self._scheduler, rules=self._pending, now=now)
+        stuck = list_stuck(binding, works, find, rules=self._pending, now=now)
+        found = find_gift(key, binding, stuck, self._scheduler, rules=self._pending, now=now)
         return isinstance(found, Gift)
 
     async def _begin(self, key: Key) -> None:

@@ -7,6 +7,7 @@ planning/failover/pending_replicas. Off unless `longerThan` is set.
 
 import asyncio
 from collections import defaultdict
+from dataclasses import dataclass, field
 from math import inf
 from typing import Annotated, Any
 
@@ -23,7 +24,7 @@ from federation.failover.pending_replicas import (
 )
 from federation.hub.call_priority import Urgency
 from federation.hub.hub import Hub, refer_to
-from federation.hub.sessions import Session, Sessions
+from federation.hub.sessions import Sessions
 from federation.hub.telemetry import application_metrics as metrics
 from federation.hub.telemetry.step_events import refer_to_template
 from federation.hub.work_index import WorkIndex
@@ -33,21 +34,20 @@ from federation.objects.conditions import put_condition
 from federation.objects.names import Key, binding_of, cluster_of_works
 from federation.objects.resources import HeldWork
 from federation.planning.binding_scheduler import BindingScheduler
-from federation.planning.failover.pending_replicas import Gift, NoGift, find_gift, list_stuck, write_gift
+from federation.planning.failover.pending_replicas import (
+    Gift,
+    NoGift,
+    Replicas,
+    find_gift,
+    list_stuck,
+    write_gift,
+)
 from reberth.client.events import NORMAL, WARNING
-from reberth.client.lease import LeaseLost
 from reberth.cluster.kinds import Resource
 from reberth.cluster.rows import PodRow
-from reberth.runtime.faults import FAULTS
-from reberth.runtime.logs import Log
+from reberth.records import Condition
 from reberth.values.duration import Duration, PositiveDuration
-from reberth.values.errors import Conflict, ReberthError
-from reberth.values.object_error import ObjectError
-from reberth.values.refusal import describe_fault
 
-log = Log(__name__)
-
-_NAME = "pendingReplicas"
 _GIVEN, _HELD, _ACTION = "PendingReplicasGiven", "PendingReplicasHeld", "GivePendingReplicas"
 
 
@@ -62,6 +62,18 @@ class PendingReplicasSettings(QueueSettings, frozen=True):
 
     def rules(self) -> PendingRules | None:
         return None if self.longer_than is None else PendingRules(self.longer_than, self.block_for)
+
+
+@dataclass
+class _Member:
+    """The pods of a member that have no node, as the last look found them, by the Work of their copy."""
+
+    since: WaitingSince = field(default_factory=WaitingSince)
+    pods: dict[Place, list[PodRow]] | None = None
+    told: set[Place] = field(default_factory=set)
+    """Works that tell of such pods."""
+    known: set[Place] = field(default_factory=set)
+    """Works that tell what this process has seen: any others may tell old news."""
 
 
 class PendingReplicasController:
@@ -79,13 +91,12 @@ class PendingReplicasController:
         self._scheduler = scheduler
         self._settings = settings
         self._rules = settings.rules() or PendingRules(inf)
-        self._since: defaultdict[str, WaitingSince] = defaultdict(WaitingSince)
-        self._seen: set[str] = set()
-        self._told: defaultdict[str, set[Place]] = defaultdict(set)
+        self._members: defaultdict[str, _Member] = defaultdict(_Member)
         self._stuck: dict[Key, int] = {}
         self._held: dict[Key, str] = {}
         self._looks = WorkQueue("pendingPods", self._look, settings, urgency=Urgency.REPORTING)
-        self._gifts = WorkQueue(_NAME, self._give, settings, urgency=Urgency.SCHEDULING)
+        self._tells = WorkQueue("pendingPodsTold", self._tell, settings, urgency=Urgency.REPORTING)
+        self._gifts = WorkQueue("pendingReplicas", self._give, settings, urgency=Urgency.SCHEDULING)
 
     def on_change(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         if resource is resources.CLUSTERS:
@@ -100,7 +111,7 @@ class PendingReplicasController:
     def _on_work(self, work: HeldWork) -> None:
         told, cluster = read_pending(work.status.conditions), cluster_of_works(work.metadata.namespace)
         if cluster and told.waiting:
-            self._told[cluster].add((work.metadata.namespace, work.metadata.name))
+            self._members[cluster].told.add(_place_of(work))
         key = binding_of(work.metadata, WORK_API_VERSION)
         if key and (told.stuck or key in self._stuck):
             self._gifts.add(key)
@@ -108,52 +119,39 @@ class PendingReplicasController:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._looks.run())
+            group.create_task(self._tells.run())
             group.create_task(self._gifts.run())
 
     async def _look(self, key: Key) -> float | None:
-        """Look at the pods of a member, and tell the Works of their copies what has changed."""
-        cluster = key.name
-        if self._hub.find_cluster(cluster) is None:
-            self._since.pop(cluster, None)
-            self._told.pop(cluster, None)
-            self._seen.discard(cluster)
+        """Look at the pods of a member, and have the Works of their copies tell what has changed."""
+        if self._hub.find_cluster(key.name) is None:
+            self._members.pop(key.name, None)
             return None
-        session = self._sessions.get(cluster)
-        if session is None or not self._sessions.is_usable(cluster):
-            return self._settings.look_every
-        # The clock of the day may be put right at any time.
-        pending, now = list_pending(self._hub, cluster, session), asyncio.get_running_loop().time()
-        self._since[cluster].observe((row.uid for rows in pending.values() for row in rows), now=now)
-        for place in sorted(pending.keys() | self._told[cluster]):
-            await self._tell_alone(cluster, session, place, pending.get(place, []))
-        self._seen.add(cluster)
+        session, member = self._sessions.get(key.name), self._members[key.name]
+        if session is not None and self._sessions.is_usable(key.name):
+            member.pods = list_pending(self._hub, key.name, session)
+            uids = (row.uid for rows in member.pods.values() for row in rows)
+            # The clock of the day may be put right at any time.
+            member.since.observe(uids, now=asyncio.get_running_loop().time())
+            for namespace, name in sorted(member.pods.keys() | member.told):
+                self._tells.add(Key(WORK_API_VERSION, resources.WORKS.kind.name, namespace, name))
         return self._settings.look_every
 
-    async def _tell_alone(self, cluster: str, session: Session, place: Place, rows: list[PodRow]) -> None:
-        """Contain what is wrong with one copy: the next look at the member tries it again."""
-        subject = "/".join(place)
-        try:
-            await self._tell(cluster, session, place, rows)
-        except LeaseLost:
-            raise
-        except Conflict:
-            return
-        except (ReberthError, ObjectError) as error:
-            log.warning("pods without a node are not told", work=subject, reason=str(error))
-        except Exception as error:  # noqa: BLE001 - it is about this copy alone, and is logged
-            FAULTS.note(_NAME, subject, describe_fault(error), error=error)
-
-    async def _tell(self, cluster: str, session: Session, place: Place, rows: list[PodRow]) -> None:
-        work, now, longest = (
+    async def _tell(self, key: Key) -> None:
+        """Have a Work tell of the pods of its copy as the last look found them."""
+        place, cluster = (key.namespace, key.name), cluster_of_works(key.namespace) or ""
+        work, session, member = (
             self._hub.find(resources.WORKS, *place),
-            self._hub.clock(),
-            self._rules.longer_than,
+            self._sessions.get(cluster),
+            self._members[cluster],
         )
-        if work is None or work.metadata.deletion_timestamp is not None:
-            self._told[cluster].discard(place)
+        if session is None or member.pods is None:
             return
-        uids, since = [row.uid for row in rows], self._since[cluster]
-        pods = since.count(uids, longer_than=longest) if uids else WaitingPods()
+        if work is None or work.metadata.deletion_timestamp is not None:
+            member.told.discard(place)
+            return
+        rows, now, longest = member.pods.get(place, []), self._hub.clock(), self._rules.longer_than
+        pods = member.since.count((row.uid for row in rows), longer_than=longest) if rows else WaitingPods()
         if is_rolled_out(session, rows):
             pods = pods._replace(stuck=0, first=0)
         told = tell_pending(
@@ -162,22 +160,28 @@ class PendingReplicasController:
             lambda: explain_pending(session, rows[0], now=now),
             longer_than=longest,
         )
-        if told is None:
-            return
+        if told is not None:
+            await self._write_condition(work, told, now=now)
+        elif place not in member.known:
+            self._on_work(work)
+        member.known.add(place)
+        if not rows:
+            member.told.discard(place)
+
+    async def _write_condition(self, work: HeldWork, told: Condition, *, now: float) -> None:
         conditions = put_condition(work.status.conditions, told, now=now)
         metadata = {"resourceVersion": work.metadata.resource_version}
         change = {"metadata": metadata, "status": {"conditions": conditions}}
         await self._hub.patch(resources.WORKS, work, change, subresource="status")
-        if not pods.seen:
-            self._told[cluster].discard(place)
 
     async def _give(self, key: Key) -> float | None:
         """Give what is stuck to other clusters, if they have room for it."""
-        binding = self._hub.find_binding(key)
-        self._note(key, self._count_stuck(key, binding) if binding else 0)
+        binding, now = self._hub.find_binding(key), self._hub.clock()
+        stuck = self._list_stuck(key, binding, now=now) if binding else {}
+        self._note(key, sum(stuck.values()))
         if binding is None or not self._is_told(key):
             return None
-        found = self._find_gift(key, binding)
+        found = find_gift(key, binding, stuck, self._scheduler, rules=self._rules, now=now)
         if isinstance(found, Gift):
             await self._write(key, binding, found)
         elif isinstance(found, NoGift) and self._held.get(key) != found.message:
@@ -185,21 +189,14 @@ class PendingReplicasController:
             self._record(key, binding, _HELD, found.message, WARNING)
         return self._settings.look_again
 
-    def _count_stuck(self, key: Key, binding: ResourceBinding) -> int:
-        works, find, now = self._list_seen(key), self._hub.find_cluster, self._hub.clock()
-        return sum(list_stuck(binding, works, find, rules=self._rules, now=now).values())
-
-    def _list_seen(self, key: Key) -> dict[str, HeldWork]:
-        """Return the Works of members at which this process has looked: any others may tell old news."""
-        return {name: work for name, work in self._index.of(key).items() if name in self._seen}
+    def _list_stuck(self, key: Key, binding: ResourceBinding, *, now: float) -> Replicas:
+        works = self._index.of(key).items()
+        known = {name: work for name, work in works if _place_of(work) in self._members[name].known}
+        return list_stuck(binding, known, self._hub.find_cluster, rules=self._rules, now=now)
 
     def _is_told(self, key: Key) -> bool:
         """Tell whether replicas are stuck by what is told; they may not count yet, which only time ends."""
         return any(read_pending(work.status.conditions).stuck for work in self._index.of(key).values())
-
-    def _find_gift(self, key: Key, binding: ResourceBinding) -> Gift | NoGift | None:
-        works, find, now = self._list_seen(key), self._hub.find_cluster, self._hub.clock()
-        return find_gift(key, binding, works, find, self._scheduler, rules=self._rules, now=now)
 
     async def _write(self, key: Key, binding: ResourceBinding, gift: Gift) -> None:
         change, now = self._scheduler.change(gift.reduced, gift.decision), self._hub.clock()
@@ -224,3 +221,7 @@ class PendingReplicasController:
     def _record(self, key: Key, binding: ResourceBinding, reason: str, note: str, kind: str) -> None:
         for regarding in (refer_to(key, binding.metadata), refer_to_template(binding)):
             self._hub.recorder.record(regarding, reason=reason, note=note, action=_ACTION, kind=kind)
+
+
+def _place_of(work: HeldWork) -> Place:
+    return work.metadata.namespace, work.metadata.name

@@ -59,15 +59,16 @@ class NoGift(NamedTuple):
 def find_gift(
     key: Key,
     binding: ResourceBinding,
-    works: Mapping[str, HeldWork],
-    find: FindCluster,
+    pending: Replicas,
     scheduler: BindingScheduler,
     *,
     rules: PendingRules,
     now: float,
 ) -> Gift | NoGift | None:
-    """Return what can be given; None if nothing is to be, or if something else is under way first."""
-    pending = list_stuck(binding, works, find, rules=rules, now=now)
+    """Return what can be given of them; None if nothing is to be, or if something else is under way first.
+
+    `pending`: how many have had no node for long, by cluster (list_stuck).
+    """
     if not pending or not _may_give(binding, now) or not _is_calm(key, binding, scheduler, now):
         return None
     avoided = pending.keys() | list_taken(binding, rules, now=now).keys()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from federation.api import ResourceBinding
 from federation.objects.names import Key
-from federation.planning.failover.pending_replicas import Gift, NoGift, find_gift, write_gift
+from federation.planning.failover.pending_replicas import Gift, NoGift, find_gift, list_stuck, write_gift
 from federation.planning.plan import Action, PlannedWait, WaitsFor
 from federation.planning.rehearsal import Rehearsal
 from federation.scheduling import name_of
@@ -25,8 +25,8 @@ def find_planned_gift(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) 
     rules, hub = rehearsal.rules.pending, rehearsal.hub
     if rules is None or _NAME not in rehearsal.rules.controllers:
         return None
-    works, now = hub.works_of(key), rehearsal.now
-    return find_gift(key, binding, works, hub.find_cluster, rehearsal.scheduler, rules=rules, now=now)
+    stuck = list_stuck(binding, hub.works_of(key), hub.find_cluster, rules=rules, now=rehearsal.now)
+    return find_gift(key, binding, stuck, rehearsal.scheduler, rules=rules, now=rehearsal.now)
 
 
 def list_pending_waits(rehearsal: Rehearsal, key: Key, binding: ResourceBinding) -> Iterator[PlannedWait]:

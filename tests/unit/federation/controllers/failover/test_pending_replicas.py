@@ -349,7 +349,7 @@ async def test_what_was_stuck_is_so_for_the_next_process_too() -> None:
     await hub.live(80)
     hub.restart()
     hub.put(resources.CLUSTERS, member("m2", 9))
-    await hub.live(35)
+    await hub.live(1)
     assert hub.clusters() == {"m1": 2, "m2": 1}
 
 
@@ -402,8 +402,8 @@ async def test_one_copy_that_cannot_be_told_keeps_no_other_from_it(
     assert hub.told is not None
     await hub.live(60)
     assert hub.clusters() == {"m1": 2, "m2": 1}
-    assert hub.refused == 8, "each look tries it again, without haste"
-    assert len(faults) == (8 if isinstance(error, KeyError) else 0)
+    assert 8 <= hub.refused <= 16, "each look tries it again, and before that with pauses that double"
+    assert len(faults) == (hub.refused if isinstance(error, KeyError) else 0)
     faults.clear()
 
 
