@@ -12,9 +12,9 @@ from reberth.memory.history import Ending, end_readiness
 from reberth.records import EvictionHistory, OpenMove, Outcome, PastMove
 from reberth.values.errors import NotFound
 from reberth.values.refusal import Refused
-from rescheduler.execution.executor import find_open, list_remarks
 from rescheduler.moves.lifecycle import PodState, judge_pod
 from rescheduler.moves.move_request import MoveAnswer
+from rescheduler.moves.workload_moves import find_open, list_remarks
 
 _POLL_EVERY = 0.25
 _BEGINNING_TIME = 60.0  # from the answer until the history has the move

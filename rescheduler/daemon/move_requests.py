@@ -20,7 +20,6 @@ from reberth.values.errors import ReberthError
 from reberth.values.refusal import Refused, describe_fault, refuse_fault
 from rescheduler.execution.context import ExecutionContext
 from rescheduler.execution.dispatcher import MoveDispatcher
-from rescheduler.execution.executor import MOVE_UNDER_WAY
 from rescheduler.execution.orders import NO_SUCH_POD, compose_order
 from rescheduler.moves.lifecycle import MANUAL
 from rescheduler.moves.move_request import (
@@ -34,6 +33,7 @@ from rescheduler.moves.move_request import (
 )
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import MoveReport
+from rescheduler.moves.workload_moves import MOVE_UNDER_WAY
 from rescheduler.telemetry.recording import count_refusal
 
 log = Log(__name__)

@@ -6,20 +6,18 @@ next leader finds the move in its workload's eviction history and continues it (
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TypeVar, cast
 
 from msgspec.structs import replace
 
 from reberth.cluster.kinds import HISTORY, POD
-from reberth.memory.backoff import instant
 from reberth.memory.history import (
     Ending,
     await_ready,
     close_move,
     draft_move,
-    open_move,
 )
 from reberth.memory.ledger import Disruption
 from reberth.memory.notes import Notes, add_note, compose_note, remove_move, renew_note
@@ -44,7 +42,7 @@ from rescheduler.execution.replacement import ReplacementWatcher
 from rescheduler.execution.store import carries_note
 from rescheduler.execution.validation import MoveValidator
 from rescheduler.model.refusal_memory import KnownRefusal, RefusalMemory
-from rescheduler.model.refusal_scopes import Scope, find_key, find_scope, is_disproved
+from rescheduler.model.refusal_scopes import Scope, find_key, find_scope
 from rescheduler.moves.lifecycle import (
     MoveState,
     MoveStep,
@@ -56,11 +54,10 @@ from rescheduler.moves.lifecycle import (
 from rescheduler.moves.move_tracker import MoveTracker
 from rescheduler.moves.order import MoveOrder
 from rescheduler.moves.outcome import UNDRAWN, MoveReport, judge_landing
+from rescheduler.moves.workload_moves import find_open, list_disproved, list_remarks, open_another
 
 A = TypeVar("A")
 B = TypeVar("B")
-
-MOVE_UNDER_WAY = Refused("MoveUnderWay", "another move of the workload has not ended")
 
 
 class Executor:
@@ -81,7 +78,7 @@ class Executor:
     async def _move(self, order: MoveOrder, entry: OpenMove, hooks: MoveHooks) -> MoveReport:
         # The first write: a move that no history records could not be found and undone after a crash.
         start = partial(
-            _open_one,
+            open_another,
             entry=entry,
             most=self._context.count_most_moves(order.signature),
             settled=self.moves.settled,
@@ -287,7 +284,7 @@ class Executor:
         evicted = await Evictor(self._context, handle, self._validator).evict(state)
         if evicted.granted:
             history = self._context.store.find_history(handle.namespace, handle.history)
-            evicted = replace(evicted, disproved=_list_disproved(history, evicted))
+            evicted = replace(evicted, disproved=list_disproved(history, evicted.entry))
             handle.hooks.on_grant(handle.name, evicted.disproved)
         return evicted
 
@@ -351,13 +348,6 @@ class Executor:
         return report
 
 
-def _list_disproved(history: EvictionHistory | None, state: MoveState) -> tuple[RememberedRefusal, ...]:
-    """List the refusals that a granted eviction disproves."""
-    uid, node = state.entry.pod_uid, state.entry.from_
-    refused = (history.status.refused or ()) if history else ()
-    return tuple(one for one in refused if is_disproved(one, uid=uid, node=node))
-
-
 async def _side_by_side(first: Awaitable[A], second: Awaitable[B]) -> tuple[A, B]:
     """Wait for both, also if one fails: what it has done must be known before anything else is done."""
     done = await asyncio.gather(first, second, return_exceptions=True)
@@ -369,37 +359,6 @@ async def _side_by_side(first: Awaitable[A], second: Awaitable[B]) -> tuple[A, B
 
 async def _do_nothing() -> None:
     pass
-
-
-def list_remarks(history: EvictionHistory, now: float) -> list[str]:
-    """Tell a person what has refused the workload's moves before: their request is tried all the same."""
-    waiting = [one for one in history.status.refused or () if instant(one.until) > now]
-    return [f"refused before: {one.rule}, for plans until {one.until}: {one.reason}" for one in waiting]
-
-
-def find_open(history: EvictionHistory, move: str) -> OpenMove | None:
-    return next((one for one in history.status.open or () if one.id == move), None)
-
-
-def _open_one(
-    history: EvictionHistory,
-    *,
-    entry: OpenMove,
-    most: int | None,
-    settled: Collection[str],
-    give_time: Callable[[OpenMove, EvictionHistory], OpenMove],
-) -> EvictionHistory | Refused:
-    """Add the move to the history if fewer than `most` moves of the workload are open.
-
-    This check and the write are one: without it two moves could each find that none is open. A Noted move
-    that was neither begun here nor is known to be evicted stops every other one: an earlier leader's request
-    may still evict its pod.
-    """
-    others = [one for one in history.status.open or () if one.id != entry.id]
-    left = any(one.phase == Phase.NOTED and one.id not in settled for one in others)
-    if left or (most is not None and len(others) >= max(most, 1)):
-        return MOVE_UNDER_WAY
-    return open_move(history, give_time(entry, history))
 
 
 def _loop_time() -> float:

@@ -27,10 +27,11 @@ from reberth.records import Debit, DebitState, EvictionHistory, MoveLedger, Open
 from reberth.runtime.faults import handling
 from reberth.values.errors import ReberthError
 from rescheduler.execution.context import ExecutionContext, MoveHandle, make_handle
-from rescheduler.execution.executor import Executor, find_open
+from rescheduler.execution.executor import Executor
 from rescheduler.execution.store import carries_note
 from rescheduler.moves.lifecycle import MoveState, PodState, find_termination, judge_pod, take_sighting
 from rescheduler.moves.outcome import MoveReport
+from rescheduler.moves.workload_moves import find_open
 from rescheduler.telemetry import metrics
 
 T = TypeVar("T")
