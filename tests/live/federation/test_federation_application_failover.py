@@ -10,7 +10,7 @@ import pytest_asyncio
 from federation.failover.health_clock import MOMENT
 from reberth.values.timestamp import parse_time
 from tests.live.support.commands import run_command
-from tests.live.support.evictions import is_gone, remove, targets, tasks, told, works
+from tests.live.support.evictions import is_gone, remove, targets, tasks, told, unhealthy_since, works
 from tests.live.support.failing_members import (
     LIVING,
     NAMES,
@@ -75,11 +75,6 @@ def held(reason: str) -> Any:
         return any((each["type"], each["reason"]) == ("Failover", reason) for each in conditions)
 
     return holds
-
-
-def unhealthy_since(one: Any) -> Any:
-    told = (one or {}).get("status", {}).get("aggregatedStatus", ())
-    return next((each["unhealthySince"] for each in told if "unhealthySince" in each), None)
 
 
 async def ready_in(place: Partitioned, member: str, name: str, count: int = 2) -> None:

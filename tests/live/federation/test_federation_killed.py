@@ -5,24 +5,21 @@ other room by then, and each copy is there once.
 """
 
 import random
-from collections.abc import AsyncIterator
-from functools import partial
-from itertools import count, product
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from localcluster.client import Client, Object
 from tests.live.support.federation_kill_loop import (
     WITHIN,
-    Life,
     Stage,
     Write,
     is_gone,
     kill_and_go_on,
+    list_points,
+    lives,
     prove,
-    staged,
+    staging,
 )
 from tests.live.support.hub_and_members import deployment, eventually, policy
 from tests.live.support.hub_paths import BINDINGS, DEPLOYMENTS, POLICIES, WORKS
@@ -54,15 +51,11 @@ WRITES = [
     Write("member", "delete", "deployments"),
     Write("hub", "patch", "works", 3),
 ]
-POINTS = list(product(WRITES, ("before", "after")))
+POINTS = list_points(WRITES)
 SAMPLE = [POINTS[1], POINTS[20], *random.Random(10).sample(POINTS[2:20] + POINTS[21:], 2)]
-NUMBERS = count()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage]:
-    async with staged("federation-killed", tmp_path_factory.mktemp("federation")) as made:
-        yield made
+stage = staging("federation-killed")
 
 
 @pytest.mark.parametrize(("write", "when"), SAMPLE)
@@ -74,10 +67,6 @@ async def test_a_federation_killed_at_a_write_changes_nothing(stage: Stage, writ
 @pytest.mark.parametrize(("write", "when"), POINTS)
 async def test_a_federation_killed_at_every_write_twenty_times(stage: Stage, write: Write, when: str) -> None:
     await prove("federation-killed", stage, write, when, make_life)
-
-
-def make_life() -> Life:
-    return partial(live, name=f"mortal-{next(NUMBERS)}")
 
 
 async def live(stage: Stage, name: str) -> None:
@@ -94,6 +83,9 @@ async def live(stage: Stage, name: str) -> None:
     await eventually(hub, WORKS, lambda found: not found["items"], within=WITHIN)
     for client in stage.place.members.values():
         await eventually(client, f"{DEPLOYMENTS}/{name}", is_gone, within=WITHIN)
+
+
+make_life = lives("mortal", live)
 
 
 async def be_settled(stage: Stage, name: str, replicas: int) -> None:

@@ -4,25 +4,24 @@ A workload fails at home and leaves for the other member. Whoever dies meanwhile
 not before, once, with one entry of its history; the old copy goes only when the new one is ready.
 """
 
-from collections.abc import AsyncIterator
-from functools import partial
-from itertools import count, product
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
-from localcluster.client import Client, Object
+from localcluster.client import Object
 from reberth.values.timestamp import parse_time
+from tests.live.support.evictions import targets, unhealthy_since
 from tests.live.support.federation_kill_loop import (
     WITHIN,
-    Life,
     Stage,
     Write,
     is_gone,
     kill_and_go_on,
+    list_points,
+    lives,
+    play,
     prove,
-    staged,
+    staging,
 )
 from tests.live.support.hub_and_members import MEMBERS, deployment, eventually, policy
 from tests.live.support.hub_paths import BINDINGS, DEPLOYMENTS, POLICIES, WORKS
@@ -42,15 +41,11 @@ WRITES = [
     Write("hub", "delete", "works", 1),
     Write("member", "delete", "deployments", 1),
 ]
-POINTS = list(product(WRITES, ("before", "after")))
+POINTS = list_points(WRITES)
 SAMPLE = [POINTS[1]]
-NUMBERS = count()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage]:
-    async with staged("federation-failing", tmp_path_factory.mktemp("federation")) as made:
-        yield made
+stage = staging("federation-failing")
 
 
 @pytest.mark.parametrize(("write", "when"), SAMPLE)
@@ -64,10 +59,6 @@ async def test_a_federation_killed_at_every_write_twenty_times(stage: Stage, wri
     await prove("federation-failing", stage, write, when, make_life)
 
 
-def make_life() -> Life:
-    return partial(live, name=f"ailing-{next(NUMBERS)}")
-
-
 async def live(stage: Stage, name: str) -> None:
     """Be well at home, fail there, and be well in the other member."""
     hub = stage.place.hub
@@ -76,10 +67,10 @@ async def live(stage: Stage, name: str) -> None:
     await hub.create(POLICIES, failing_over(name))
     await be_well(stage, name, HOME)
     await play(home, name, ready=0)
-    began = await wait_for(stage, name, since)
+    began = await wait_for(stage, name, unhealthy_since)
     left = await wait_for(stage, name, lambda one: targets(one) == [BACKUP])
     (entry,) = left["spec"]["activeEvictionHistory"]
-    assert parse_time(entry["creationTimestamp"]) - parse_time(since(began)) >= SECONDS
+    assert parse_time(entry["creationTimestamp"]) - parse_time(unhealthy_since(began)) >= SECONDS
     await eventually(backup, f"{DEPLOYMENTS}/{name}", bool, within=WITHIN)
     assert await home.get(f"{DEPLOYMENTS}/{name}"), "the old copy stays until the new one is ready"
     await be_well(stage, name, BACKUP)
@@ -94,6 +85,9 @@ async def live(stage: Stage, name: str) -> None:
     await eventually(backup, f"{DEPLOYMENTS}/{name}", is_gone, within=WITHIN)
 
 
+make_life = lives("ailing", live)
+
+
 def failing_over(name: str) -> Object:
     groups = [{"affinityName": each, "clusterNames": [each]} for each in MEMBERS]
     made = policy(name, clusterAffinities=groups)
@@ -106,18 +100,10 @@ async def wait_for(stage: Stage, name: str, holds: Any) -> Any:
     return await eventually(stage.place.hub, f"{BINDINGS}/{name}-deployment", holds, within=WITHIN)
 
 
-async def play(client: Client, name: str, *, ready: int) -> None:
-    """Do what controllers and kubelets do."""
-    found = await client.get(f"{DEPLOYMENTS}/{name}")
-    counts = dict.fromkeys(("updatedReplicas", "readyReplicas", "availableReplicas"), ready)
-    status = {"observedGeneration": found["metadata"]["generation"], "replicas": REPLICAS, **counts}
-    await client.patch(f"{DEPLOYMENTS}/{name}/status", {"status": status})
-
-
 async def be_well(stage: Stage, name: str, member: str) -> None:
     client = stage.place.members[member]
     await eventually(client, f"{DEPLOYMENTS}/{name}", bool, within=WITHIN)
-    await play(client, name, ready=REPLICAS)
+    await play(client, name)
     await wait_for(stage, name, lambda one: is_at_rest(one, member))
 
 
@@ -130,12 +116,3 @@ def is_at_rest(binding: Any, member: str) -> bool:
         and health == {member: "Healthy"}
         and status.get("schedulerObservedGeneration") == binding["metadata"]["generation"]
     )
-
-
-def targets(binding: Any) -> list[str]:
-    return [each["name"] for each in (binding or {}).get("spec", {}).get("clusters", ())]
-
-
-def since(binding: Any) -> Any:
-    told = (binding or {}).get("status", {}).get("aggregatedStatus", ())
-    return next((each["unhealthySince"] for each in told if "unhealthySince" in each), None)

@@ -5,24 +5,22 @@ the old copy goes only when the new one is ready, and nothing is left behind.
 """
 
 import random
-from collections.abc import AsyncIterator
-from functools import partial
-from itertools import count, product
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from localcluster.client import Client, Object
 from tests.live.support.federation_kill_loop import (
     WITHIN,
-    Life,
     Stage,
     Write,
     is_gone,
     kill_and_go_on,
+    list_points,
+    lives,
+    play,
     prove,
-    staged,
+    staging,
 )
 from tests.live.support.hub_and_members import MEMBERS, deployment, eventually, policy
 from tests.live.support.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, POLICIES, WORKS
@@ -46,16 +44,11 @@ WRITES = [
     Write("member", "delete", "deployments", 1),
     Write("member", "delete", "configmaps", 1),
 ]
-POINTS = list(product(WRITES, ("before", "after")))
+POINTS = list_points(WRITES)
 SAMPLE = random.Random(10).sample(POINTS, 2)
-NUMBERS = count()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage]:
-    folder = tmp_path_factory.mktemp("federation")
-    async with staged("federation-leaving", folder, **QUICK) as made:
-        yield made
+stage = staging("federation-leaving", **QUICK)
 
 
 @pytest.mark.parametrize(("write", "when"), SAMPLE)
@@ -69,10 +62,6 @@ async def test_a_federation_killed_at_a_write_fails_over_and_back(
 @pytest.mark.parametrize(("write", "when"), POINTS)
 async def test_a_federation_killed_at_every_write_twenty_times(stage: Stage, write: Write, when: str) -> None:
     await prove("federation-leaving", stage, write, when, make_life)
-
-
-def make_life() -> Life:
-    return partial(live, name=f"mobile-{next(NUMBERS)}")
 
 
 async def live(stage: Stage, name: str) -> None:
@@ -95,6 +84,9 @@ async def live(stage: Stage, name: str) -> None:
     await eventually(hub, WORKS, lambda found: not found["items"], within=WITHIN)
     for client in (home, backup):
         await be_gone(client, name)
+
+
+make_life = lives("mobile", live)
 
 
 def needy(name: str) -> Object:
@@ -124,16 +116,8 @@ async def hand_over(old: Client, new: Client, name: str) -> None:
     kept = await old.get(path)
     assert kept["metadata"]["uid"] == before["metadata"]["uid"]
     assert kept["spec"]["replicas"] == REPLICAS
-    await play_ready(new, path)
+    await play(new, name)
     await be_gone(old, name)
-
-
-async def play_ready(client: Client, path: str) -> None:
-    """Do what controllers and kubelets do."""
-    found = await client.get(path)
-    counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
-    status = {"observedGeneration": found["metadata"]["generation"], **dict.fromkeys(counts, REPLICAS)}
-    await client.patch(f"{path}/status", {"status": status})
 
 
 async def be_gone(client: Client, name: str) -> None:
@@ -145,7 +129,7 @@ async def be_well(stage: Stage, name: str, member: str) -> None:
     """Wait until it stands there and nowhere else, with what it needs, and nothing is under way."""
     client = stage.place.members[member]
     await eventually(client, f"{DEPLOYMENTS}/{name}", lambda found: found is not None, within=WITHIN)
-    await play_ready(client, f"{DEPLOYMENTS}/{name}")
+    await play(client, name)
     hub, path = stage.place.hub, f"{BINDINGS}/{name}-deployment"
     await eventually(hub, path, lambda found: is_at_rest(found, member), within=WITHIN)
     await eventually(

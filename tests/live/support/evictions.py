@@ -58,3 +58,8 @@ async def remove(place: Partitioned, *names: str) -> None:
     for name in names:
         await eventually(place.hub, f"{BINDINGS}/{name}-deployment", is_gone)
     await eventually(place.hub, "/apis/work.karmada.io/v1alpha1/works", lambda one: not one["items"])
+
+
+def unhealthy_since(one: Any) -> Any:
+    told = (one or {}).get("status", {}).get("aggregatedStatus", ())
+    return next((each["unhealthySince"] for each in told if "unhealthySince" in each), None)

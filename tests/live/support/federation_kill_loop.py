@@ -6,18 +6,20 @@ changes.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from itertools import cycle
+from functools import partial
+from itertools import count, cycle, product
 from pathlib import Path
 from signal import SIGKILL
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import pytest
+import pytest_asyncio
 
 from localcluster import credentials
-from localcluster.client import Object
+from localcluster.client import Client, Object
 from localcluster.faults import Delay, FaultProxy, Match, Rule, Stall, nth
 from tests.live.support.fault_client import standing_before
 from tests.live.support.hub_and_members import MEMBERS, Place, eventually, federated, reach
@@ -74,8 +76,19 @@ class Stage:
         return found
 
 
+def staging(prefix: str, **settings: Any) -> Any:
+    """Return the fixture `stage` of a module."""
+
+    @pytest_asyncio.fixture(scope="module", loop_scope="module")
+    async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage]:
+        async with _staged(prefix, tmp_path_factory.mktemp("federation"), **settings) as made:
+            yield made
+
+    return stage
+
+
 @asynccontextmanager
-async def staged(prefix: str, folder: Path, **settings: Any) -> AsyncIterator[Stage]:
+async def _staged(prefix: str, folder: Path, **settings: Any) -> AsyncIterator[Stage]:
     """A hub and two members without anything that works on them but the federation."""
     async with AsyncExitStack() as stack:
         place = await stack.enter_async_context(federated(prefix))
@@ -97,6 +110,22 @@ async def staged(prefix: str, folder: Path, **settings: Any) -> AsyncIterator[St
 
 
 Life = Callable[[Stage], Coroutine[Any, Any, None]]
+
+
+class NamedLife(Protocol):
+    """The life of the workload of this name."""
+
+    def __call__(self, stage: Stage, /, name: str) -> Coroutine[Any, Any, None]: ...
+
+
+def lives(prefix: str, live: NamedLife) -> Callable[[], Life]:
+    """Return what makes one life after the other, each of a workload with a name of its own."""
+    numbers = count()
+    return lambda: partial(live, name=f"{prefix}-{next(numbers)}")
+
+
+def list_points(writes: Iterable[Write]) -> list[tuple[Write, str]]:
+    return list(product(writes, ("before", "after")))
 
 
 async def kill_and_go_on(stage: Stage, write: Write, when: str, live: Life) -> None:
@@ -124,6 +153,17 @@ async def prove(name: str, stage: Stage, write: Write, when: str, make_life: Cal
     for number in proof.remaining(range(ROUNDS)):
         await kill_and_go_on(stage, write, when, make_life())
         proof.note([number])
+
+
+async def play(client: Client, name: str, *, ready: int | None = None) -> None:
+    """Do what controllers and kubelets do; by default all pods are ready."""
+    path = f"{DEPLOYMENTS}/{name}"
+    found = await client.get(path)
+    replicas = found["spec"]["replicas"]
+    counts = ("updatedReplicas", "readyReplicas", "availableReplicas")
+    status = dict.fromkeys(counts, replicas if ready is None else ready) | {"replicas": replicas}
+    status["observedGeneration"] = found["metadata"]["generation"]
+    await client.patch(f"{path}/status", {"status": status})
 
 
 def is_gone(found: Any) -> bool:
