@@ -5,9 +5,10 @@ import contextlib
 import json
 import signal
 import ssl
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import aiohttp
 
@@ -144,21 +145,55 @@ class Census:
             self.lowest = min(self.lowest, self.count)
 
 
+class Moment(NamedTuple):
+    """An event: its number in the order of all members, which share one etcd, and when it came to us."""
+
+    revision: int
+    at: float
+
+
+class PodTimes:
+    """When pods of a workload came, and when they were gone, by member."""
+
+    def __init__(self) -> None:
+        self.came: defaultdict[str, list[Moment]] = defaultdict(list)
+        self.gone: defaultdict[str, list[Moment]] = defaultdict(list)
+
+    def take(self, member: str, event: str, pod: Any) -> None:
+        times = {"ADDED": self.came, "DELETED": self.gone}.get(event)
+        if times is not None:
+            revision = int(pod["metadata"]["resourceVersion"])
+            times[member].append(Moment(revision, asyncio.get_running_loop().time()))
+
+
+class PodWatcher(Protocol):
+    def take(self, member: str, event: str, pod: Any) -> None: ...
+
+
 @contextlib.asynccontextmanager
 async def counting(place: Place, app: str, names: Sequence[str] = LIVING) -> AsyncIterator[Census]:
     census = Census()
+    async with watching(place, app, census, names):
+        yield census
+
+
+@contextlib.asynccontextmanager
+async def watching(
+    place: Place, app: str, watcher: PodWatcher, names: Sequence[str] = LIVING
+) -> AsyncIterator[None]:
+    """Show the watcher each event of the workload's pods in these members."""
     async with contextlib.AsyncExitStack() as stack:
         tasks = [
             asyncio.create_task(
-                _watch(await stack.enter_async_context(_open(place.clusters[name])), name, app, census)
+                _watch(await stack.enter_async_context(_open(place.clusters[name])), name, app, watcher)
             )
             for name in names
         ]
         try:
-            yield census
+            yield
         finally:
             for task in tasks:
-                assert not task.done(), "a watch of the count has ended"
+                assert not task.done(), "a watch of pods has ended"
                 task.cancel()
             await asyncio.wait(tasks)
 
@@ -175,12 +210,12 @@ def _open(cluster: Cluster) -> aiohttp.ClientSession:
     )
 
 
-async def _watch(session: aiohttp.ClientSession, member: str, app: str, census: Census) -> None:
+async def _watch(session: aiohttp.ClientSession, member: str, app: str, watcher: PodWatcher) -> None:
     path = f"/api/v1/namespaces/default/pods?watch=1&labelSelector=app%3D{app}"
     async with session.get(path) as answer:
         async for line in answer.content:
             event = json.loads(line)
-            census.take(member, event["type"], event["object"])
+            watcher.take(member, event["type"], event["object"])
 
 
 async def until(holds: Callable[[], object], what: str, *, within: float = 60) -> None:

@@ -100,4 +100,12 @@ def describe(found: Iterable[FailoverCalls]) -> str:
         for kind in kinds
     ]
     total = sum(sum(each.whole.values()) for each in found) / len(found)
-    return "\n".join([*lines, f"  all: {total:.2f}"])
+    until_new = Counter(sum(each.to_new_work.values()) for each in found)
+    of_binding = Counter(each.binding_calls for each in found)
+    lines.append(f"  all: {total:.2f}")
+    lines.append(f"  until the new Work: {_list(until_new)}; of them about the binding: {_list(of_binding)}")
+    return "\n".join(lines)
+
+
+def _list(counts: Counter[int]) -> str:
+    return ", ".join(f"{calls} calls for {count}" for calls, count in sorted(counts.items()))
