@@ -25,8 +25,8 @@ _NO_LABELS: Labels = {}
 LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 NODE_OPERATORS = (*LABEL_OPERATORS, "Gt", "Lt")
 
-MOST_REMEMBERED = 64
-"""Keys and values of a selector that is remembered among thousands."""
+MOST_REMEMBERED = 16
+"""Keys and values of a selector that is remembered among thousands: at their longest these take 45 MB."""
 LARGE_ONES = 64
 """Selectors with more that are remembered: each may be as large as an object."""
 

@@ -24,7 +24,8 @@ def plot_balance(balance: NodeShares) -> str:
 
 def _list_bars(balance: NodeShares) -> Iterator[str]:
     most = max(*balance.before, *balance.after, 1)
-    for name, counts, shift in (("now", balance.before, 0.12), ("after", balance.after, 0.52)):
+    sides = (("now", balance.before, 0.12, "end"), ("after", balance.after, 0.52, "start"))
+    for name, counts, shift, anchor in sides:
         for place, count in enumerate(counts):
             high = count / most * (_HEIGHT - _FOOT - _HEAD)
             left, top = (place + shift) * _STEP, _HEIGHT - _FOOT - high
@@ -34,7 +35,8 @@ def _list_bars(balance: NodeShares) -> Iterator[str]:
                 f"<title>{said}</title></rect>"
             )
             if count:
-                yield _write(left + _BAR / 2, top - 3, f"{count}", ' text-anchor="middle"')
+                edge = left + _BAR if anchor == "end" else left
+                yield _write(edge, top - 3, f"{count}", f' text-anchor="{anchor}"')
 
 
 def _list_labels() -> Iterator[str]:

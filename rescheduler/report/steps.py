@@ -28,7 +28,7 @@ _CHANGES = {
 def list_steps(report: ClusterReport) -> Iterator[str]:
     for each in report.policies:
         yield _switch_on(each)
-    if report.without_extender is not None and report.moves:
+    if report.without_extender is not None and report.without_extender < len(report.moves):
         yield (
             "Let kube-scheduler ask Reberth's extender, as this report assumes: without it "
             f"{report.without_extender:,} of the {len(report.moves):,} moves would pay."

@@ -30,15 +30,16 @@ li { margin: .2rem 0; overflow-wrap: anywhere; }
   display: grid; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); gap: .75rem; margin: 1.25rem 0;
 }
 .fact { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: .75rem 1rem; }
-.fact b { display: block; font-size: 1.5rem; line-height: 1.2; }
+.fact b { display: block; font-size: 1.3rem; line-height: 1.2; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 th, td {
-  text-align: left; vertical-align: top; padding: .35rem .6rem .35rem 0;
-  border-bottom: 1px solid var(--line); overflow-wrap: anywhere;
+  text-align: left; vertical-align: top; padding: .35rem .9rem .35rem 0;
+  border-bottom: 1px solid var(--line); white-space: nowrap;
 }
+td:last-child { white-space: normal; overflow-wrap: anywhere; min-width: 14rem; }
 th { color: var(--soft); font-weight: 600; }
-.number { text-align: right; white-space: nowrap; }
+.number { text-align: right; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(20rem, 1fr)); gap: 1.25rem; }
 figure { margin: 0; }
 figcaption { display: flex; justify-content: space-between; gap: 1rem; }

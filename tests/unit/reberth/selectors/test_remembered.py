@@ -14,9 +14,11 @@ from reberth.records import (
     PreferredSchedulingTerm,
 )
 from reberth.selectors import compile_selector
+from reberth.selectors.labels import MOST_REMEMBERED
 from reberth.selectors.nodes import compile_node_selector, compile_preferences
 
 TRIED, MOST = 2_000, 4 * 2**20
+A_FEW, REMEMBERED, BOUND = 500, 2**14, 48 * 2**20
 
 
 def _values(number: int, count: int) -> tuple[str, ...]:
@@ -52,6 +54,19 @@ def test_thousands_of_large_selectors_take_little_memory(compiled: Callable[[int
         for number in range(TRIED):
             compiled(number, 200)
         assert tracemalloc.get_traced_memory()[0] <= MOST
+    finally:
+        tracemalloc.stop()
+
+
+@ALL
+def test_all_that_are_remembered_are_bounded_whoever_writes_them(
+    compiled: Callable[[int, int], object],
+) -> None:
+    tracemalloc.start()
+    try:
+        for number in range(TRIED, TRIED + A_FEW):
+            compiled(number, MOST_REMEMBERED - 1)
+        assert tracemalloc.get_traced_memory()[0] / A_FEW * REMEMBERED <= BOUND
     finally:
         tracemalloc.stop()
 
