@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import itertools
 import json
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -29,6 +29,9 @@ _PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets"}
 _NAME = "web"
 _READ = tuple(each for each in ALL_RESOURCES if "reberth" not in each.kind.group)
 _OLD_POLICIES = ("admissionregistration.k8s.io/v1/mutating", "admissionregistration.k8s.io/v1beta1/mutating")
+_SETTLING = 0.5
+"""Seconds in which the scheduler has seen what the API server shows of nodes."""
+_UNSCHEDULABLE, _NOT_READY = "node.kubernetes.io/unschedulable", "node.kubernetes.io/not-ready"
 _MANY = 1000
 _NOTICED = 10.0
 """Seconds in which the API server takes notice of a new rule."""
@@ -59,6 +62,10 @@ class Stage:
     async def prepare(self) -> None:
         await self._client.create_all(NODES, self._wide)
 
+    @property
+    def _wide_names(self) -> list[str]:
+        return [made["metadata"]["name"] for made in self._wide]
+
     async def replace_all(self, each: ChangeClass, *, count: int) -> list[Replaced]:
         """Bring up the workload of a class, change what it changes, and replace pod after pod."""
         async with self._laid_out(each, count) as narrow:
@@ -70,7 +77,7 @@ class Stage:
                 await self._until_blocked(each)
             found = [await self._replace(each, name) for name in names[: count // 2]]
             if not each.blocks:
-                await self._open(narrow, instead_of=[made["metadata"]["name"] for made in self._wide])
+                await self._open(narrow, instead_of=self._wide_names)
             found += [await self._replace(each, name) for name in names[count // 2 :]]
         return found
 
@@ -79,7 +86,8 @@ class Stage:
         """Add the closed narrow nodes of a class; afterwards they are gone, and so are its pods."""
         names = [f"{each.name}-{number:02d}" for number in range(count - count // 2)]
         shape = {"zone": "a", **each.narrow}
-        await self._client.create_all(NODES, [node(name, unschedulable=True, **shape) for name in names])
+        await self._client.create_all(NODES, [node(name, **shape) for name in names])
+        await self._open(self._wide_names, instead_of=names)
         try:
             yield names
         finally:
@@ -87,7 +95,6 @@ class Stage:
             await self._client.wait(f"{CORE}/{each.name}/pods", lambda found: not found["items"], seconds=120)
             await self._client.delete(f"{CORE}/{each.name}")
             await all_of(self._client.delete(f"{NODES}/{name}") for name in names)
-            await self._open([made["metadata"]["name"] for made in self._wide], instead_of=())
 
     async def _open(self, names: Collection[str], *, instead_of: Collection[str]) -> None:
         """Open these nodes and close those, and let the scheduler take notice."""
@@ -96,7 +103,8 @@ class Stage:
             self._client.patch(f"{NODES}/{name}", {"spec": {"unschedulable": is_closed or None}})
             for name, is_closed in cordons.items()
         )
-        await asyncio.sleep(0.5)
+        await self._client.wait(NODES, lambda found: _are_tainted(found, cordons), seconds=60)
+        await asyncio.sleep(_SETTLING)
 
     async def _bring_up(self, each: ChangeClass, count: int) -> None:
         client, namespace = self._client, each.name
@@ -207,6 +215,18 @@ class Stage:
                 return None
             raise
         return [{"apiVersion": each.api_version, "kind": each.kind.name, **item} for item in found["items"]]
+
+
+def _are_tainted(listed: Object, cordons: Mapping[str, bool]) -> bool:
+    """Tell whether the controllers have given these nodes the taints that they shall have, and no others."""
+    taints = {
+        each["metadata"]["name"]: {taint["key"] for taint in each["spec"].get("taints", ())}
+        for each in listed["items"]
+    }
+    return all(
+        (_UNSCHEDULABLE in taints[name]) is is_closed and _NOT_READY not in taints[name]
+        for name, is_closed in cordons.items()
+    )
 
 
 def _path_of(each: ChangeClass) -> str:
