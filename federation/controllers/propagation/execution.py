@@ -59,7 +59,7 @@ from reberth.values.timestamp import parse_time
 
 _SYNC_FAILED, _SYNC = "SyncFailed", "Sync"
 _NOT_DELETED, _LEFT, _DELETE = "DeletionRefused", "CopyLeftBehind", "Delete"
-_KEPT_CHANGES = 256
+_KEPT_CHANGES = 512
 _REFUSALS = (errors.BadRequest, errors.Forbidden, errors.NotFound, errors.Invalid, errors.Conflict)
 
 
