@@ -26,11 +26,13 @@ from tests.live.support.hub_and_members import deployment, eventually, policy
 from tests.live.support.hub_paths import BINDINGS, CLUSTERS, DEPLOYMENTS, POLICIES
 from tests.live.support.rebalancing_members import AGGREGATED, DYNAMIC, cordon, has_allocated, stand
 from tests.support.builders import Object
+from tests.support.federation.crds import EXAMPLES
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 LIFE = "localcluster.reberth.dev/life"
 PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 PODS = "/api/v1/namespaces/default/pods"
+STATEFUL_SETS = "/apis/apps/v1/namespaces/default/statefulsets"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/reberth-federation"
 GRACE = 3
 """Seconds that pods take to end where that matters."""
@@ -308,6 +310,43 @@ async def survive_kills(place: Partitioned, name: str) -> float:
     return begun - max(counted + seconds, leads)
 
 
+async def test_the_documented_policy_runs_as_it_is_written(place: Partitioned) -> None:
+    """Two members have both workloads whole, so that one that fails has to stay; but only after its delay."""
+    (written,) = (each for each in EXAMPLES if each["metadata"]["name"] == "nginx-propagation")
+    await place.hub.create(DEPLOYMENTS, deployment("nginx", 1, grace=1))
+    await place.hub.create(STATEFUL_SETS, stateful_set("mysql"))
+    await place.hub.create(POLICIES, written)
+    for name in ("nginx-deployment", "mysql-statefulset"):
+        await eventually(
+            place.hub, f"{BINDINGS}/{name}", lambda one: sorted(targets(one)) == ["member1", "member2"]
+        )
+    for member in ("member1", "member2"):
+        await ready_in(place, member, "nginx", 1)
+        await eventually(place.members[member], f"{STATEFUL_SETS}/mysql", bool)
+    await break_down(place, "member1")
+    found = await binding_that(place, "nginx", held("Delayed"))
+    (first,) = (
+        each["creationTimestamp"]
+        for each in found["status"]["aggregatedStatus"]
+        if each["clusterName"] == "member1"
+    )
+    until = condition(found, "Failover")["message"].rpartition(" ")[2].removesuffix(".")
+    assert parse_time(until) - parse_time(first) == 5000
+    soon = {"preConditions": {"delaySeconds": 1}, "decisionConditions": {"tolerationSeconds": 1}}
+    await place.hub.patch(f"{POLICIES}/nginx-propagation", {"spec": {"failover": {"application": soon}}})
+    found = await binding_that(place, "nginx", held("NoSubstitute"))
+    assert sorted(targets(found)) == ["member1", "member2"]
+    for path in (f"{POLICIES}/nginx-propagation", f"{STATEFUL_SETS}/mysql", f"{DEPLOYMENTS}/nginx"):
+        await place.hub.delete(path)
+    await eventually(place.hub, f"{BINDINGS}/nginx-deployment", is_gone)
+    await clean_up(place)
+
+
+def stateful_set(name: str) -> Object:
+    made = deployment(name, 1)
+    return made | {"kind": "StatefulSet", "spec": made["spec"] | {"serviceName": name}}
+
+
 async def break_down(place: Partitioned, member: str) -> None:
     """Take the nodes of a member away from the pods there, and from all that replace them."""
     await cordon(place.place, member, unschedulable=True)
@@ -322,9 +361,9 @@ async def lose_one(place: Partitioned, member: str, name: str) -> None:
     await place.members[member].delete(f"{PODS}/{pods[0]['metadata']['name']}")
 
 
-async def clean_up(place: Partitioned, name: str) -> None:
-    """Have the next workload find nodes again, and nothing of this one."""
-    await remove(place, name)
+async def clean_up(place: Partitioned, *names: str) -> None:
+    """Have the next workload find nodes again, and nothing of these."""
+    await remove(place, *names)
     for member in LIVING:
         await cordon(place.place, member, unschedulable=None)
         await eventually(place.hub, f"{CLUSTERS}/{member}", is_empty)
