@@ -1,7 +1,7 @@
 """One look at a cluster: every kind is listed once and none is watched, so the right to list is enough."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import aclosing
 from typing import Any
 
@@ -11,8 +11,21 @@ from reberth.cluster.cache import ADDED, Cache, Listing
 from reberth.cluster.kinds import Resource
 from reberth.cluster.tables import meta_of
 from reberth.protocol.response import BadObject
-from reberth.values.errors import ApiError, NotFound
+from reberth.values.errors import (
+    ApiError,
+    Gone,
+    NotFound,
+    ServerFault,
+    TooManyRequests,
+    Unanswered,
+    Unreachable,
+)
+from reberth.values.jitter import jittered_backoff
 from reberth.values.object_error import ObjectError
+from reberth.values.refusal import describe_fault
+
+_PASSING = (Unreachable, Unanswered, ServerFault, TooManyRequests, Gone)
+_TRIES, _FIRST_PAUSE = 4, 0.5
 
 
 class OneLook:
@@ -32,17 +45,24 @@ class OneLook:
                 group.create_task(self._list(api, cache, each))
 
     async def _list(self, api: Api, cache: Cache, resource: Resource[Any]) -> None:
-        try:
-            await self._read(api, cache, resource)
-        except NotFound:
-            if not resource.is_optional:
-                self.troubles[resource.full_name] = describe_absence(resource)
-        except (ApiError, ObjectError) as error:
-            self.troubles[resource.full_name] = str(error)
+        """List a kind; a list that breaks off begins anew."""
+        for attempt in range(1, _TRIES + 1):
+            try:
+                await self._read(api, cache, resource)
+            except NotFound:
+                if not resource.is_optional:
+                    self.troubles[resource.full_name] = describe_absence(resource)
+            except (ApiError, ObjectError) as error:
+                if isinstance(error, _PASSING) and attempt < _TRIES:
+                    await asyncio.sleep(jittered_backoff(attempt, first=_FIRST_PAUSE))
+                    continue
+                self.troubles[resource.full_name] = str(error)
+            break
         self.waiting.discard(resource.full_name)
 
     async def _read(self, api: Api, cache: Cache, resource: Resource[Any]) -> None:
         listing, version = cache.relist(resource.kind), ""
+        self.unreadable.pop(resource.full_name, None)
         async with aclosing(api.list_parts(resource)) as parts:
             async for part in parts:
                 version = version or part.resource_version
@@ -56,10 +76,18 @@ class OneLook:
             return
         try:
             listing.apply(ADDED, found)
-        except ObjectError as error:
+        except Exception as error:  # noqa: BLE001 - it is about this object alone, and is told
+            reason = str(error) if isinstance(error, ObjectError) else describe_fault(error)
             meta = meta_of(found)
-            self._leave_out(resource, meta.namespace, meta.name, str(error))
+            self._leave_out(resource, meta.namespace, meta.name, reason)
 
     def _leave_out(self, resource: Resource[Any], namespace: str, name: str, reason: str) -> None:
         count, first = self.unreadable.get(resource.full_name, (0, f"{namespace}/{name}: {reason}"))
         self.unreadable[resource.full_name] = count + 1, first
+
+    def list_gaps(self) -> Iterator[str]:
+        """Say what is not known: kinds that could not be listed, and objects that could not be read."""
+        for name, trouble in sorted(self.troubles.items()):
+            yield f"{name}: {trouble}"
+        for name, (count, first) in sorted(self.unreadable.items()):
+            yield f"{count} of {name} that cannot be read: {first}"

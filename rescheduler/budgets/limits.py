@@ -57,7 +57,7 @@ class Limits:
 
     context: RuleContext
     taken: _Taken
-    _starts: dict[CandidateMove, Refused | tuple[Charge, ...]] = field(default_factory=dict, repr=False)
+    _last: dict[CandidateMove, Refused | tuple[Charge, ...]] = field(default_factory=dict, repr=False)
 
     def refuse(self, move: CandidateMove) -> Refused | None:
         """Refuse a move that would exceed a limit."""
@@ -85,11 +85,12 @@ class Limits:
         return [] if most is None else list_full_nodes(self.taken, most)
 
     def _charge(self, move: CandidateMove) -> Refused | tuple[Charge, ...]:
-        """Give all charges of a move; those of its start are found once, whatever the destination."""
+        """Give all charges of a move; what is asked about next is most often its destination."""
         start = move._replace(destination=None)
-        if start not in self._starts:
-            self._starts[start] = self._charge_start(start)
-        charged = self._starts[start]
+        if start not in self._last:
+            self._last.clear()
+            self._last[start] = self._charge_start(start)
+        charged = self._last[start]
         if isinstance(charged, Refused) or move.destination is None:
             return charged
         onto = _refuse_onto(move.destination, self.context) or self._collect(

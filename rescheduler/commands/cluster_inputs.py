@@ -41,6 +41,8 @@ class ClusterInputs(NamedTuple):
     snapshot: Snapshot
     policy: ReschedulerPolicy
     model: SchedulerModel
+    gaps: tuple[str, ...] = ()
+    """What could not be read."""
 
     def describe(self) -> str:
         pods, nodes = self.snapshot.pods.rows, self.snapshot.nodes.names
@@ -80,14 +82,14 @@ async def read_inputs(arguments: argparse.Namespace) -> ClusterInputs:
     policy = read_settings(arguments.policy, ReschedulerPolicy(), "--policy")
     extender = read_settings(arguments.extender_settings, DEFAULTS, "--extender-settings")
     now = read_now(arguments.now)
-    snapshot, version = await _read_cluster(arguments, now, policy.protections)
+    snapshot, version, gaps = await _read_cluster(arguments, now, policy.protections)
     model = SchedulerModel(version, read_scheduler(arguments.scheduler_config, version), extender)
-    return ClusterInputs(snapshot, policy, model)
+    return ClusterInputs(snapshot, policy, model, gaps)
 
 
 async def _read_cluster(
     arguments: argparse.Namespace, now: float, protections: ProtectionSettings
-) -> tuple[Snapshot, Version]:
+) -> tuple[Snapshot, Version, tuple[str, ...]]:
     if arguments.cluster is None:
         given = None if arguments.now is None else now
         return await _read_live_cluster(read_access(arguments), given, arguments.kubernetes, protections)
@@ -95,16 +97,17 @@ async def _read_cluster(
     with show_progress(lambda: f"reading {arguments.cluster}"):
         keys = protections.annotation_keys
         reading = read_objects(arguments.cluster, now=now, version=version, annotations=keys)
-    for fault in reading.faults:
-        sys.stderr.write(f"rescheduler: skipped: {fault}\n")
+    gaps = tuple(f"skipped: {fault}" for fault in reading.faults)
+    for gap in gaps:
+        sys.stderr.write(f"rescheduler: {gap}\n")
     if not reading.snapshot.nodes.names:
         sys.stderr.write("rescheduler: the objects contain no node: no pod can be moved\n")
-    return reading.snapshot, version
+    return reading.snapshot, version, gaps
 
 
 async def _read_live_cluster(
     access: Access, now: float | None, given: Version | None, protections: ProtectionSettings
-) -> tuple[Snapshot, Version]:
+) -> tuple[Snapshot, Version, tuple[str, ...]]:
     """Read everything once; Reberth's own kinds may not be installed. Now is the API server's time."""
     async with Api(access) as api:
         version = given or read_version(await api.version())
@@ -114,8 +117,7 @@ async def _read_live_cluster(
         look = OneLook((*ALL_RESOURCES, *custom))
         await _take(look, api, cache)
         snapshot = take(cache, now=api.clock.now() if now is None else now)
-    _tell_troubles(look)
-    return snapshot, version
+    return snapshot, version, _find_gaps(look)
 
 
 async def _take(look: OneLook, api: Api, cache: Cache) -> None:
@@ -127,12 +129,12 @@ async def _take(look: OneLook, api: Api, cache: Cache) -> None:
         raise ReberthError(f"the cluster was not read within {_READING_TIME:g} s") from None
 
 
-def _tell_troubles(look: OneLook) -> None:
-    """Warn of what the plan is made without; nodes and pods are required."""
+def _find_gaps(look: OneLook) -> tuple[str, ...]:
+    """Give what the plan is made without, and tell it; nodes and pods are required."""
     for name in FOR_A_PLAN:
         if name in look.troubles:
             raise ReberthError(f"{name} cannot be read: {look.troubles[name]}")
-    for name, trouble in sorted(look.troubles.items()):
-        sys.stderr.write(f"rescheduler: planned without {name}: {trouble}\n")
-    for name, (count, first) in sorted(look.unreadable.items()):
-        sys.stderr.write(f"rescheduler: planned without {count} of {name} that cannot be read: {first}\n")
+    gaps = tuple(f"planned without {gap}" for gap in look.list_gaps())
+    for gap in gaps:
+        sys.stderr.write(f"rescheduler: {gap}\n")
+    return gaps

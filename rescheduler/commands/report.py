@@ -25,7 +25,7 @@ async def answer(arguments: argparse.Namespace) -> str:
     """Give what is printed. Raises ConfigurationError, or ReberthError for a cluster that cannot be read."""
     inputs = await cluster_inputs.read_inputs(arguments)
     with show_progress(inputs.describe):
-        report = make_report(inputs.snapshot, inputs.policy, inputs.model)
+        report = make_report(inputs.snapshot, inputs.policy, inputs.model, gaps=inputs.gaps)
     if arguments.output == "html":
         return write_page(report)
     if arguments.output == "json":

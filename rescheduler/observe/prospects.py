@@ -177,7 +177,7 @@ def _insert(nodes: Indices, node: int) -> Indices:
     return nodes if is_there else np.concatenate((nodes[:place], np.array([node], np.int32), nodes[place:]))
 
 
-def _find(nodes: Indices, wanted: Indices | Sequence[int], size: int) -> Bools:
+def _find(nodes: Indices, wanted: Indices, size: int) -> Bools:
     """Tell which of some nodes are among others, in a cluster of this size."""
     found = np.zeros(size, np.bool_)
     found[wanted] = True

@@ -5,6 +5,7 @@ once and moves in one cycle are not limited, only how many pods are forecast. Ev
 """
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
@@ -31,6 +32,7 @@ from rescheduler.observe.utilisation import Shares, find_usable_nodes, shares
 from rescheduler.planning.cycle import begin_cycle
 from rescheduler.planning.planner import write_plan
 from rescheduler.planning.policy_file import ReschedulerPolicy
+from rescheduler.planning.worth import LEVELS
 from rescheduler.protections import refuse_protected
 
 MOVES, FORECASTS = 500, 1000
@@ -38,7 +40,10 @@ MOVES, FORECASTS = 500, 1000
 BARS = 10
 """Nodes are counted by tenths of what they have."""
 _GIBIBYTE = 2**30
-_CUT = "Limit"
+_EVERY_LEVEL = max(LEVELS)
+_CUT = frozenset({"Limit", "NotesFull", "LedgerFull", "MovesFull"})
+"""Rules that say how much may be moved at once: more of these moves would pay, one after the other."""
+_MOST_GAPS = 20
 _WEIGHT = 20
 """Of the extender, as in the manifests: what it asks for is stronger than every plugin."""
 
@@ -84,8 +89,8 @@ class PolicyGain(msgspec.Struct, frozen=True):
 
     policy: str
     moves: int
-    level: int
-    """The lowest level at which any of them is made."""
+    levels: dict[int, int]
+    """How many of them each level makes that the levels below do not make."""
     is_cut: bool
     """Whether there may be more moves."""
 
@@ -115,7 +120,10 @@ class ClusterReport(msgspec.Struct, frozen=True):
     """How many moves would pay if kube-scheduler went on without Reberth's extender; None: it asks it now."""
 
 
-def make_report(snapshot: Snapshot, policy: ReschedulerPolicy, model: SchedulerModel) -> ClusterReport:
+def make_report(
+    snapshot: Snapshot, policy: ReschedulerPolicy, model: SchedulerModel, *, gaps: tuple[str, ...] = ()
+) -> ClusterReport:
+    """Report on a cluster; `gaps` are what could not be read of it."""
     lifted, asks = lift_limits(policy), asks_reberth(model.scheduler)
     helped = model if asks else _add_extender(model)
     cycle = begin_cycle(snapshot, lifted, None, helped)
@@ -138,7 +146,7 @@ def make_report(snapshot: Snapshot, policy: ReschedulerPolicy, model: SchedulerM
         moves=tuple(sorted(plan.moves, key=lambda each: (each.level, -each.worth, each.pod))),
         held_back=tuple(_list_held_back(snapshot, rules)),
         repeated=tuple(_list_repeated(plan)),
-        warnings=plan.warnings,
+        warnings=(*gaps[:_MOST_GAPS], *plan.warnings),
         is_cut=_is_cut(plan),
         without_extender=len(alone.moves) if alone else None,
     )
@@ -155,7 +163,7 @@ def lift_limits(policy: ReschedulerPolicy) -> ReschedulerPolicy:
         rates=DisruptionLimits(cluster=(), namespace=(), workload=()),
         quiet_hours=(),
     )
-    return replace(policy, mode=RECOMMEND, forecasts=FORECASTS, limits=limits)
+    return replace(policy, mode=RECOMMEND, level=_EVERY_LEVEL, forecasts=FORECASTS, limits=limits)
 
 
 def _add_extender(model: SchedulerModel) -> SchedulerModel:
@@ -211,29 +219,30 @@ def _list_repeated(plan: Plan) -> Iterator[Repeated]:
         examples.setdefault((each.rule, each.policy), f"{each.pod}: {each.reason}")
     counted = sorted(plan.refused.count().items(), key=lambda item: (-item[1], item[0]))
     for (rule, policy), count in counted:
-        if rule != _CUT:
+        if rule not in _CUT:
             yield Repeated(rule, policy, count, examples[rule, policy])
 
 
 def _try_each(snapshot: Snapshot, policy: ReschedulerPolicy, model: SchedulerModel) -> Iterator[PolicyGain]:
-    """Plan with each policy alone; the first has moves at the lowest level."""
+    """Plan with each policy alone; one that has moves at a lower level comes first."""
     found = []
     for name in policy.policies.by_name():
         plan, _ = write_plan(begin_cycle(snapshot, _leave_only(policy, name), None, model))
         if plan.moves:
-            level = min(each.level for each in plan.moves)
-            found.append(PolicyGain(name, len(plan.moves), level, _is_cut(plan)))
-    yield from sorted(found, key=lambda each: each.level)
+            levels = dict(sorted(Counter(each.level for each in plan.moves).items()))
+            found.append(PolicyGain(name, len(plan.moves), levels, _is_cut(plan)))
+    yield from sorted(found, key=lambda each: min(each.levels))
 
 
 def _leave_only(policy: ReschedulerPolicy, name: str) -> ReschedulerPolicy:
+    """Give the settings with one policy on, also one that is off now: the report says what it would do."""
     sections = zip(policy.policies.__struct_fields__, policy.policies.by_name().items(), strict=True)
-    others = {field: replace(section, enabled=False) for field, (each, section) in sections if each != name}
-    return replace(policy, policies=replace(policy.policies, **others))
+    alone = {field: replace(section, enabled=each == name, mode=None) for field, (each, section) in sections}
+    return replace(policy, policies=replace(policy.policies, **alone))
 
 
 def _is_cut(plan: Plan) -> bool:
-    return any(rule == _CUT for rule, _ in plan.refused.count())
+    return any(rule in _CUT for rule, _ in plan.refused.count())
 
 
 def _weigh(view: View, changed: dict[str, BeforeAndAfter], resource: str, usable: Bools) -> NodeShares:

@@ -44,9 +44,9 @@ def list_steps(report: ClusterReport) -> Iterator[str]:
 
 def _switch_on(gain: PolicyGain) -> str:
     more = " or more" if gain.is_cut else ""
-    moves = "1 move" if gain.moves == 1 else f"{gain.moves:,}{more} moves"
-    purpose = _PURPOSES.get(gain.policy, gain.policy)
-    return f"Switch on {gain.policy} from level {gain.level}: {moves} would {purpose}."
+    moves = "1 move" if gain.moves == 1 and not more else f"{gain.moves:,}{more} moves"
+    levels = ", ".join(f"{count:,} at level {level}" for level, count in gain.levels.items())
+    return f"Switch on {gain.policy}: {moves} would {_PURPOSES.get(gain.policy, gain.policy)} ({levels})."
 
 
 def _is_large(held: HeldBack, report: ClusterReport) -> bool:

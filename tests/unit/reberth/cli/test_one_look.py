@@ -7,13 +7,14 @@ import pytest
 
 from reberth.cli.one_look import OneLook
 from reberth.client.api import Api
-from reberth.cluster.cache import Cache
+from reberth.cluster.cache import Cache, Listing
 from reberth.cluster.kinds import HISTORIES, NODES, PODS, Resource
 from reberth.cluster.pods.requests import NEWEST
 from reberth.protocol.response import BadObject, Page
-from reberth.values.errors import Forbidden, NotFound, Unreachable
+from reberth.values.errors import Forbidden, Gone, NotFound, Unreachable
 from tests.support.builders import Object, as_record, node, pod
 
+pytestmark = pytest.mark.looptime
 ROLLOUTS = Resource(HISTORIES.kind, "rollouts", is_optional=True)
 
 
@@ -27,9 +28,10 @@ WEB = [read(PODS, pod("web"))]
 
 
 class Lists:
-    """An API server that has some lists, in parts, and refuses others."""
+    """An API server that has some lists, in parts, and refuses others; some lists break off `first`."""
 
-    def __init__(self, **answers: Any) -> None:
+    def __init__(self, *first: Exception, **answers: Any) -> None:
+        self._first = [*first]
         self._answers = answers
 
     async def list_parts(self, resource: Resource[Any]) -> AsyncGenerator[Page[Any], None]:
@@ -38,6 +40,8 @@ class Lists:
             raise answer
         for each in answer:
             yield Page((each,), "7", "")
+            if self._first:
+                raise self._first.pop()
 
 
 async def look(*resources: Resource[Any], **answers: Any) -> tuple[OneLook, Cache]:
@@ -72,3 +76,27 @@ async def test_objects_that_cannot_be_read_are_counted_and_the_first_is_named() 
     taken, cache = await look(PODS, pods=[*bad, *WEB])
     assert taken.unreadable == {"pods": (3, "shop/web-0: no name")}
     assert len(cache.of(PODS.kind)) == 1
+
+
+@pytest.mark.parametrize("error", [Gone("list", "too old"), Unreachable("list", "connection reset")])
+async def test_a_list_that_breaks_off_begins_anew(error: Exception) -> None:
+    bad, cache = BadObject("shop", "web", "no name", "1"), Cache(version=NEWEST)
+    taken = OneLook([PODS])
+    await taken.take(cast("Api", Lists(error, pods=[bad, *WEB])), cache)
+    assert (taken.troubles, len(cache.of(PODS.kind))) == ({}, 1)
+    assert list(taken.list_gaps()) == ["1 of pods that cannot be read: shop/web: no name"]
+
+
+async def test_an_object_that_meets_a_defect_is_left_out_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    apply = Listing.apply
+
+    def stumble(listing: Any, event: str, subject: Any) -> None:
+        if subject.metadata.name == "odd":
+            raise AttributeError(subject.metadata.name)
+        apply(listing, event, subject)
+
+    monkeypatch.setattr(Listing, "apply", stumble)
+    taken, cache = await look(PODS, pods=[read(PODS, pod("odd")), *WEB])
+    ((count, first),) = taken.unreadable.values()
+    assert (count, len(cache.of(PODS.kind))) == (1, 1)
+    assert "AttributeError" in first

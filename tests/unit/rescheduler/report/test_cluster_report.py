@@ -27,17 +27,20 @@ def report(*objects: Object, settings: ReschedulerPolicy | None = None, model: A
     return make_report(reading.snapshot, settings or ReschedulerPolicy(), model)
 
 
-def crowded(replicas: int) -> list[Object]:
-    """A full node beside two empty ones, and a workload with all its replicas on it."""
-    nodes = [node(name, cpu="16", memory="64Gi") for name in ("full", "free-1", "free-2")]
-    owner = {
+def owner(replicas: int) -> Object:
+    return {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
         "metadata": {"name": "web", "namespace": "default", "uid": "uid-default-web"},
         "spec": {"replicas": replicas},
         "status": {"replicas": replicas, "readyReplicas": replicas},
     }
-    return [*nodes, owner, *(replica(f"web-{n}", "web", "full", cpu="1") for n in range(replicas))]
+
+
+def crowded(replicas: int) -> list[Object]:
+    """A full node beside two empty ones, and a workload with all its replicas on it."""
+    nodes = [node(name, cpu="16", memory="64Gi") for name in ("full", "free-1", "free-2")]
+    return [*nodes, owner(replicas), *(replica(f"web-{n}", "web", "full", cpu="1") for n in range(replicas))]
 
 
 def read_case() -> ClusterReport:
@@ -79,19 +82,43 @@ def test_each_policy_is_tried_alone_and_named_with_its_purpose() -> None:
     found = report(*crowded(16))
     (gain,) = found.policies
     assert (gain.policy, gain.moves, gain.is_cut) == ("underUtilisedNodes", len(found.moves), False)
-    steps = list(list_steps(found))
-    assert steps == [
-        f"Switch on underUtilisedNodes from level {gain.level}: {gain.moves} moves would even the nodes out."
-    ]
+    assert sum(gain.levels.values()) == gain.moves == 4
+    (step,) = list_steps(found)
+    assert step.startswith("Switch on underUtilisedNodes: 4 moves would even the nodes out (")
+
+
+def test_a_policy_that_is_off_is_tried_and_so_is_every_level() -> None:
+    off = policy(level=1, policies={"underUtilisedNodes": {"enabled": False}})
+    found = report(*crowded(16), settings=off)
+    assert [(gain.policy, gain.moves) for gain in found.policies] == [("underUtilisedNodes", 4)]
+    assert found.moves == (), "the plan of all policies is that of the settings"
+
+
+def test_what_is_only_too_much_at_once_is_no_refusal() -> None:
+    nodes = [node("full", cpu="160", pods="400"), node("free", cpu="160", pods="400")]
+    replicas = [replica(f"web-{n:03}", "web", "full", cpu="600m") for n in range(240)]
+    found = report(*nodes, owner(240), *replicas)
+    assert found.is_cut
+    assert "NotesFull" not in {each.rule for each in found.repeated}
+    assert "or more moves" in next(list_steps(found))
+
+
+def test_what_could_not_be_read_is_said_in_the_report_itself() -> None:
+    reading = load_objects(crowded(16), now=NOW, version=VERSION)
+    gaps = tuple(f"planned without kind-{number}: forbidden" for number in range(50))
+    found = make_report(reading.snapshot, ReschedulerPolicy(), MODEL, gaps=gaps)
+    assert found.warnings[:20] == gaps[:20]
+    assert "Note: planned without kind-0: forbidden." in write_text(found, width=200)
+    assert "planned without kind-0: forbidden" in write_page(found)
 
 
 def test_what_the_extender_adds_is_told_where_kube_scheduler_does_not_ask_it() -> None:
     assert report(*crowded(16)).without_extender is None
     found = report(*crowded(16), model=PLAIN_MODEL)
-    assert found.without_extender == len(found.moves) == 3
+    assert found.without_extender == len(found.moves) == 4
     assert not any("without it" in step for step in list_steps(found)), "it adds nothing here"
     fewer = msgspec.structs.replace(found, without_extender=1)
-    assert any("without it 1 of the 3 moves would pay" in step for step in list_steps(fewer))
+    assert any("without it 1 of the 4 moves would pay" in step for step in list_steps(fewer))
 
 
 def test_a_cluster_in_which_nothing_pays_is_told_so_and_what_keeps_it_in_place() -> None:
