@@ -34,6 +34,7 @@ UNITLESS = (
         "_nodes",
         "_in_flight",
         "_workloads",
+        "_customizations",
         "_disruptions",
         "_refusals",
     ),
