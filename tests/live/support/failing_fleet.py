@@ -64,7 +64,7 @@ class FailingFleet:
     async def _delete_deployments(self) -> None:
         """Go on where the API server gives up: thousands take longer than it takes for one call."""
         while (await self.hub.get(f"{DEPLOYMENTS}?limit=1"))["items"]:
-            with contextlib.suppress(Refused):
+            with contextlib.suppress(Refused, TimeoutError):
                 await self.hub.delete(DEPLOYMENTS)
 
     @contextlib.asynccontextmanager
