@@ -269,7 +269,7 @@ ALERTS = (
         "ReberthReplicasWithoutNode",
         f"max {by()} (reberth_federation_pending_replicas) > 0",
         "10m",
-        "{{ $value }} replicas get no node in their member, and no other cluster takes them",
+        "{{ $value }} replicas get no node in their member",
         "The condition Unschedulable of their Works says why, PendingReplicasHeld what keeps them there.",
     ),
     Alert(

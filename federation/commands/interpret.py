@@ -51,6 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def answer(arguments: argparse.Namespace) -> tuple[str, int]:
     """Return what the scripts answer, and the exit code. Raises UsageError."""
     if not arguments.kind:
+        if arguments.operation or arguments.observed or arguments.status:
+            raise UsageError("--kind: is needed for --operation, --observed and --status")
         return _answer_built_in(_read_wanted(arguments.object)), WORKS
     interpreters = Interpreters()
     customizations = [each for path in arguments.kind for each in _read_customizations(path)]

@@ -12,7 +12,7 @@ from reberth.cluster.kinds import Resource
 from reberth.records import Record
 from reberth.runtime.logs import Log
 from reberth.values.api_path import join_path
-from reberth.values.errors import ApiError
+from reberth.values.errors import ApiError, NotFound
 
 log = Log(__name__)
 
@@ -38,33 +38,37 @@ class _Served(Record, frozen=True):
 async def find_custom_resources(
     api: Api, kinds: Iterable[tuple[str, str]], *, unnamed: Iterable[tuple[str, str]] = ()
 ) -> tuple[Resource[Any], ...]:
-    """Find kinds by group and kind; of those that nobody has named it is not told that they are not there."""
-    wanted = dict.fromkeys(kinds)
-    groups = {group: await _read_group(api, group) for group, _ in (*wanted, *unnamed)}
-    found = []
-    for group, kind in dict.fromkeys((*wanted, *unnamed)):
+    """Find kinds by group and kind; of those that nobody has named it is not told that they are not there.
+
+    A group that cannot be asked for is told in any case.
+    """
+    wanted, found = dict.fromkeys(kinds), []
+    asked = dict.fromkeys((*wanted, *unnamed))
+    groups = {group: await _read_group(api, group) for group in dict.fromkeys(group for group, _ in asked)}
+    for group, kind in asked:
         served = groups[group]
-        resource = served if isinstance(served, str) else _find(group, kind, *served)
-        if not isinstance(resource, str):
+        resource = None if isinstance(served, ApiError) else _find(group, kind, *served)
+        if resource is not None:
             found.append(resource)
-        elif (group, kind) in wanted:
-            log.warning("templates of this kind are not read", kind=f"{group}/{kind}", reason=resource)
+        elif (group, kind) in wanted or (isinstance(served, ApiError) and not isinstance(served, NotFound)):
+            reason = str(served) if isinstance(served, ApiError) else "it is not served"
+            log.warning("templates of this kind are not read", kind=f"{group}/{kind}", reason=reason)
     return tuple(found)
 
 
-async def _read_group(api: Api, group: str) -> tuple[str, _Served] | str:
+async def _read_group(api: Api, group: str) -> tuple[str, _Served] | ApiError:
     """Read the version of a group that its server prefers, and its kinds; or why not."""
     try:
         version = (await api.read_document(join_path("/apis", group), _Group)).preferred_version.version
         return version, await api.read_document(join_path("/apis", group, version), _Served)
     except ApiError as error:
-        return str(error)
+        return error
 
 
-def _find(group: str, kind: str, version: str, served: _Served) -> Resource[Any] | str:
+def _find(group: str, kind: str, version: str, served: _Served) -> Resource[Any] | None:
     for each in served.resources:
         if each.kind == kind and "/" not in each.name:
             return make_custom_resource(
                 group, kind, plural=each.name, version=version, namespaced=each.namespaced
             )
-    return "it is not served"
+    return None

@@ -88,11 +88,9 @@ def _list_asked(context: RuleContext) -> Iterator[int]:
     snapshot = context.snapshot
     parts = ((part, question) for kind, question in _QUESTIONS for part in snapshot.of(kind).parts)
     asked = {part.namespace for part, question in parts if part.read(question)}
-    custom = [(kind, has_begun) for kind, has_begun in _list_custom() if len(snapshot.of(kind))]
-    for kind, has_begun in custom:
+    for kind, has_begun in _list_custom():
         asked.update(part.namespace for part in snapshot.of(kind).parts if part.read(has_begun))
-    if context.protections.replacing_kinds or custom:
-        asked.update(part.namespace for part in snapshot.of(POD).parts if list_mixed(part))
+    asked.update(part.namespace for part in snapshot.of(POD).parts if list_mixed(part))
     for namespace in sorted(asked):
         yield from snapshot.templates_in(namespace)
 

@@ -128,6 +128,7 @@ class PendingReplicasController:
             self._members.pop(key.name, None)
             return None
         session, member = self._sessions.get(key.name), self._members[key.name]
+        member.known = {place for place in member.known if self._hub.find(resources.WORKS, *place)}
         if session is not None and self._sessions.is_usable(key.name):
             member.pods = list_pending(self._hub, key.name, session)
             uids = (row.uid for rows in member.pods.values() for row in rows)

@@ -153,16 +153,16 @@ def test_the_annotation_of_an_argo_rollout_counts() -> None:
         ((None, "b"), None),
     ],
 )
-def test_a_named_kind_is_kept_while_its_pods_have_several_revisions(
+def test_a_kind_of_another_project_is_kept_while_its_pods_have_several_revisions(
     revisions: tuple[str | None, ...], said: str | None
 ) -> None:
     pods = [
         replica(f"web-{number}", owned_by=CLONES, labels={"controller-revision-hash": each} if each else {})
         for number, each in enumerate(revisions, start=1)
     ]
-    named = ("apps.kruise.io/CloneSet",)
-    assert reason(*pods, replacing_kinds=named) == said
-    assert reason(*pods, replacing_kinds=named, rollouts=False) is None
+    for named in (("apps.kruise.io/CloneSet",), ()):
+        assert reason(*pods, replacing_kinds=named) == said, "also where its objects are not read"
+        assert reason(*pods, replacing_kinds=named, rollouts=False) is None
 
 
 @pytest.mark.parametrize(

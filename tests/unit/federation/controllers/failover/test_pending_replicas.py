@@ -407,6 +407,21 @@ async def test_one_copy_that_cannot_be_told_keeps_no_other_from_it(
     faults.clear()
 
 
+async def test_works_that_are_gone_are_forgotten() -> None:
+    hub = PendingHub()
+    hub.have_another()
+    await hub.live(90)
+    controller = hub.controllers[1]
+    assert isinstance(controller, PendingReplicasController)
+    other = next(each for each in hub.cache.of(resources.WORKS.kind).rows() if "api" in each.metadata.name)
+    place = other.metadata.namespace, other.metadata.name
+    assert place in controller._members["m1"].known
+    hub.drop(resources.WORKS, other)
+    hub.member.have("web-9")
+    await hub.live(90)
+    assert place not in controller._members["m1"].known
+
+
 async def test_pods_with_volumes_are_explained_without_a_forecast() -> None:
     hub = PendingHub()
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
