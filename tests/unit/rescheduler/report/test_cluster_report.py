@@ -10,7 +10,7 @@ from reberth.cluster.object_files import load_objects
 from rescheduler.model.rules import PROTECTIONS
 from rescheduler.planning.policy_file import ReschedulerPolicy
 from rescheduler.report.cluster_report import Amounts, ClusterReport, make_report
-from rescheduler.report.output import write_json, write_text
+from rescheduler.report.output import SHOWN_MOVES, write_json, write_text
 from rescheduler.report.page import write_page
 from rescheduler.report.steps import list_steps
 from tests.support.builders import Object, node, pod
@@ -27,11 +27,11 @@ def report(*objects: Object, settings: ReschedulerPolicy | None = None, model: A
     return make_report(reading.snapshot, settings or ReschedulerPolicy(), model)
 
 
-def owner(replicas: int) -> Object:
+def owner(replicas: int, name: str = "web") -> Object:
     return {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
-        "metadata": {"name": "web", "namespace": "default", "uid": "uid-default-web"},
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-default-{name}"},
         "spec": {"replicas": replicas},
         "status": {"replicas": replicas, "readyReplicas": replicas},
     }
@@ -146,7 +146,7 @@ def test_the_same_cluster_gives_the_same_bytes() -> None:
 
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_the_text_keeps_to_the_width_of_the_terminal(width: int) -> None:
-    for found in (read_case(), report(*crowded(16))):
+    for found in (read_case(), everything()):
         assert max(map(len, write_text(found, width=width).splitlines())) <= max(width, 60)
 
 
@@ -169,8 +169,46 @@ class Checker(HTMLParser):
             assert self.open.pop() == tag
 
 
+def everything() -> ClusterReport:
+    """A report with something in each of its parts, and more moves than are shown."""
+    bare = [pod(f"bare-{number}", node="free-1", cpu="500m", memory="1Gi") for number in range(3)]
+    nodes = [node("full", cpu="30", pods="200"), node("free-1", cpu="32"), node("going", unschedulable=True)]
+    replicas = [replica(f"web-{n:03}", "web", "full", cpu="500m") for n in range(12)]
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "api", "namespace": "default", "uid": "uid-pdb", "generation": 1},
+        "spec": {"selector": {"matchLabels": {"app": "api"}}},
+        "status": {
+            "disruptionsAllowed": 0,
+            "observedGeneration": 1,
+            "desiredHealthy": 2,
+            "currentHealthy": 2,
+        },
+    }
+    kept = [replica(f"api-{n}", "api", "full", cpu="1") for n in range(25)]
+    owners = [
+        owner(12),
+        {**owner(2), "metadata": {"name": "api", "namespace": "default", "uid": "uid-default-api"}},
+    ]
+    return report(*nodes, *owners, budget, *replicas, *kept, *bare)
+
+
+def test_each_part_is_written_and_the_first_of_many_moves() -> None:
+    found = everything()
+    assert len(found.moves) > SHOWN_MOVES
+    text, page = write_text(found, width=100), write_page(found)
+    assert f"MOVES THAT PAY: {len(found.moves)}; the first {SHOWN_MOVES}" in text
+    assert f"The first {SHOWN_MOVES} of {len(found.moves)}; -o json has all of them." in page
+    for said in ("BarePod", "1.5 cores", "PDB api allows 0"):
+        assert said in page
+    assert "WHAT CANNOT MOVE: all but 37 pods" in text
+    assert "BarePod  3     1.5    The pod has no controller" in text
+    assert "PDB        underUtilisedNodes  25" in text
+
+
 def test_the_page_is_whole_and_loads_nothing() -> None:
-    for found in (read_case(), report(*crowded(16)), report()):
+    for found in (read_case(), everything(), report()):
         checker = Checker()
         checker.feed(write_page(found))
         assert checker.open == []
