@@ -14,7 +14,8 @@ from rescheduler.report.output import SHOWN_MOVES, write_json, write_text
 from rescheduler.report.page import write_page
 from rescheduler.report.steps import list_steps
 from tests.support.builders import Object, node, pod
-from tests.support.rescheduler.plans import MODEL, NOW, PLAIN_MODEL, ROOT, VERSION, policy, replica
+from tests.support.repository import ROOT
+from tests.support.rescheduler.plans import MODEL, NOW, PLAIN_MODEL, VERSION, policy, replica
 
 CASES = ROOT / "tests" / "cases"
 ROOMY = CASES / "a2-preferred-node-with-room" / "objects.yaml"
