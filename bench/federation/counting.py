@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 
@@ -12,6 +13,7 @@ Calls = Mapping[str, int]
 
 _WRITES = ("POST", "PUT", "PATCH", "APPLY", "DELETE")
 _REQUESTS = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILINE)
+_BETWEEN_LOOKS = 0.25
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 _OF_OTHERS = ("POST deployments", "POST workloadrebalancers", "leases")
 _STATUS, _OF_COPIES = "PATCH resourcebindings/status", "PATCH resourcebindings/status, of copies"
@@ -31,10 +33,11 @@ async def count_calls(hub: Client) -> Counter[str]:
 
 async def rest(hub: Client, count: Callable[[Calls], int], *, seconds: float = 3.0) -> None:
     """Wait until the hub has been asked for nothing of what is counted for so long."""
-    last: int | None = None
-    while last != (now := count(await count_calls(hub))):
-        last = now
-        await asyncio.sleep(seconds)
+    last, since = count(await count_calls(hub)), time.monotonic()
+    while time.monotonic() < since + seconds:
+        await asyncio.sleep(_BETWEEN_LOOKS)
+        if last != (now := count(await count_calls(hub))):
+            last, since = now, time.monotonic()
 
 
 def part_reports(calls: Counter[str], told: int) -> Counter[str]:
