@@ -12,7 +12,7 @@ import gc
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,8 @@ from reberth.values.refusal import Refused
 
 DONE, LOST, BAD_INPUT = 0, 1, 2
 Listener = Callable[[Resource[Any], Any], None]
+_Maker = tuple[bool, Callable[[], Controller]]
+"""Whether a controller is on, and what makes it."""
 Lease = AbstractAsyncContextManager[Leadership | Refused]
 REPORTER = "reberth.dev/federation"
 _LAST_WORDS = 0.5
@@ -192,11 +194,9 @@ class Federation:
         sessions = Sessions(hub, settings.sessions)
         scheduler = SchedulerController(hub, settings.scheduler, hands_over=switches.handovers)
         place = scheduler.place_new if switches.scheduler else place_later
-        decide_triggered = scheduler.decide_triggered if switches.scheduler else decide_later
         causes = EvictionCauses(hub.clock)
         calls_members = switches.members or switches.execution
-        pending = settings.pending_replicas.rules() if switches.gives_pending() else None
-        makers: list[tuple[bool, Callable[[], Controller]]] = [
+        makers: list[_Maker] = [
             (calls_members, lambda: sessions),
             (
                 switches.members,
@@ -224,6 +224,23 @@ class Federation:
                 ),
             ),
             (switches.statuses, lambda: StatusesController(hub, index, settings.statuses)),
+            *self._list_movers(hub, index, sessions, scheduler, causes),
+        ]
+        return [make() for is_on, make in makers if is_on]
+
+    def _list_movers(
+        self,
+        hub: Hub,
+        index: WorkIndex,
+        sessions: Sessions,
+        scheduler: SchedulerController,
+        causes: EvictionCauses,
+    ) -> Iterator[_Maker]:
+        """Yield what makes the controllers by which workloads leave clusters or return to them."""
+        settings, switches = self._settings, self._settings.controllers
+        decide_triggered = scheduler.decide_triggered if switches.scheduler else decide_later
+        pending = settings.pending_replicas.rules() if switches.gives_pending() else None
+        yield from (
             (
                 switches.rebalancer,
                 lambda: RebalancerController(
@@ -249,8 +266,7 @@ class Federation:
                     hub, index, sessions, scheduler.placing, settings.pending_replicas
                 ),
             ),
-        ]
-        return [make() for is_on, make in makers if is_on]
+        )
 
     def _tell(self, resource: Resource[Any], record: Any) -> None:  # noqa: ANN401 - a record of the resource
         """Send an object to the controllers: it is new, or means something else now."""

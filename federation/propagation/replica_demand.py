@@ -69,8 +69,8 @@ def _count_other(key: Key, template: ResourceTemplate, other: OtherKind) -> Repl
 def set_replicas(api_version: str, kind: str, spec: Object, replicas: int) -> Object:
     """Return the spec with the replicas of one cluster; a kind that is not divided keeps its own."""
     other = find_kind(group_of(api_version), kind)
-    path = other.replicas if other else f"spec.{REPLICAS.get((api_version, kind), '')}"
-    return {**spec, path.removeprefix("spec."): replicas} if path.removeprefix("spec.") else spec
+    field = other.replicas.removeprefix("spec.") if other else REPLICAS.get((api_version, kind))
+    return {**spec, field: replicas} if field else spec
 
 
 def _ask(key: Key, template: ResourceTemplate, rules: KindRules) -> ReplicaDemand:

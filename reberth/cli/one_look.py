@@ -11,20 +11,12 @@ from reberth.cluster.cache import ADDED, Cache, Listing
 from reberth.cluster.kinds import Resource
 from reberth.cluster.tables import meta_of
 from reberth.protocol.response import BadObject
-from reberth.values.errors import (
-    ApiError,
-    Gone,
-    NotFound,
-    ServerFault,
-    TooManyRequests,
-    Unanswered,
-    Unreachable,
-)
+from reberth.values.errors import PASSING, ApiError, Gone, NotFound
 from reberth.values.jitter import jittered_backoff
 from reberth.values.object_error import ObjectError
 from reberth.values.refusal import describe_fault
 
-_PASSING = (Unreachable, Unanswered, ServerFault, TooManyRequests, Gone)
+_PASSING = (*PASSING, Gone)
 _TRIES, _FIRST_PAUSE = 4, 0.5
 
 

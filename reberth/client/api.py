@@ -50,7 +50,6 @@ _FIRST_PAUSE = 0.4  # seconds
 # To find a counter by its labels takes longer than to count.
 _counter, _duration = cache(metrics.API_REQUESTS.labels), cache(metrics.API_REQUEST_DURATION.labels)
 _READING = ("get", "list", "watch")
-_PASSING = (errors.Unreachable, errors.Unanswered, errors.ServerFault, errors.TooManyRequests)
 
 _HEADERS = {
     "Accept": JSON,
@@ -294,7 +293,7 @@ class Api:
             for attempt in range(1, self.settings.tries):
                 try:
                     return await call(request)
-                except _PASSING as error:
+                except errors.PASSING as error:
                     await self._pause(request, attempt, error)
             return await call(request)
 

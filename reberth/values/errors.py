@@ -146,6 +146,10 @@ class Unanswered(ApiError):
     """The request was sent but no complete answer came: it is unknown whether it was carried out."""
 
 
+PASSING = (Unreachable, Unanswered, ServerFault, TooManyRequests)
+"""A read that ends so may be carried out when it is sent again."""
+
+
 class Unreadable(ApiError):
     """The response does not follow the API."""
 

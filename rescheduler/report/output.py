@@ -1,6 +1,6 @@
 """The report as text no wider than the terminal, and as JSON."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 
@@ -41,6 +41,19 @@ def describe_amounts(amounts: Amounts) -> str:
 def show_scores(report: ClusterReport) -> Iterator[tuple[str, str, str]]:
     for name, before, after in zip(SCORES, report.score, report.score_after, strict=True):
         yield name, _show(name, before), _show(name, after)
+
+
+def show_moves(report: ClusterReport) -> Iterator[tuple[str, ...]]:
+    """Give the first moves, one row each."""
+    for each in report.moves[:SHOWN_MOVES]:
+        first = each.destinations[0].node
+        yield each.pod, each.from_, first, each.policy, f"{each.worth:.0f}", each.reason
+
+
+def show_repeated(report: ClusterReport) -> Iterator[tuple[str, ...]]:
+    """Give the rules that refuse most, one row each."""
+    for each in report.repeated[:SHOWN_RULES]:
+        yield each.rule, each.policy, f"{each.pods:,}", each.example
 
 
 def _show(name: str, value: float) -> str:
@@ -86,11 +99,8 @@ def _list_moves(report: ClusterReport, width: int) -> Iterator[str]:
     more = ", or more" if report.is_cut else ""
     shown = f"; the first {SHOWN_MOVES}" if len(report.moves) > SHOWN_MOVES else ""
     yield f"MOVES THAT PAY: {len(report.moves):,}{more}{shown}"
-    rows = [
-        (each.pod, each.from_, each.destinations[0].node, each.policy, f"{each.worth:.0f}", each.reason)
-        for each in report.moves[:SHOWN_MOVES]
-    ]
-    yield from wrap_table([("POD", "FROM", "TO", "POLICY", "WORTH", "REASON"), *rows], width=width)
+    head = ("POD", "FROM", "TO", "POLICY", "WORTH", "REASON")
+    yield from wrap_table([head, *show_moves(report)], width=width)
 
 
 def _list_held_back(report: ClusterReport, width: int) -> Iterator[str]:
@@ -112,7 +122,5 @@ def _list_repeated(report: ClusterReport, width: int) -> Iterator[str]:
         return
     yield ""
     yield "WHAT WOULD MOVE, BUT IS REFUSED"
-    rows: Sequence[tuple[str, ...]] = [
-        (each.rule, each.policy, f"{each.pods:,}", each.example) for each in report.repeated[:SHOWN_RULES]
-    ]
-    yield from wrap_table([("RULE", "POLICY", "PODS", "ONE OF THEM"), *rows], width=width)
+    head = ("RULE", "POLICY", "PODS", "ONE OF THEM")
+    yield from wrap_table([head, *show_repeated(report)], width=width)

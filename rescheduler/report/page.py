@@ -9,6 +9,8 @@ from rescheduler.report.output import (
     SHOWN_RULES,
     describe,
     describe_amounts,
+    show_moves,
+    show_repeated,
     show_scores,
 )
 from rescheduler.report.plots import plot_balance, plot_rules
@@ -66,11 +68,7 @@ def _list_moves(report: ClusterReport) -> Iterator[str]:
     yield "<h2>Moves that pay</h2>"
     if len(report.moves) > SHOWN_MOVES:
         yield _say(f"The first {SHOWN_MOVES} of {len(report.moves):,}; -o json has all of them.")
-    rows = [
-        (each.pod, each.from_, each.destinations[0].node, each.policy, f"{each.worth:.0f}", each.reason)
-        for each in report.moves[:SHOWN_MOVES]
-    ]
-    yield _table(("Pod", "From", "To", "Policy", "Worth", "Why"), rows, numbers={4})
+    yield _table(("Pod", "From", "To", "Policy", "Worth", "Why"), show_moves(report), numbers={4})
 
 
 def _list_held_back(report: ClusterReport) -> Iterator[str]:
@@ -92,10 +90,7 @@ def _list_repeated(report: ClusterReport) -> Iterator[str]:
     if not report.repeated:
         return
     yield "<h2>What would move, but is refused</h2>"
-    rows = [
-        (each.rule, each.policy, f"{each.pods:,}", each.example) for each in report.repeated[:SHOWN_RULES]
-    ]
-    yield _table(("Rule", "Policy", "Pods", "One of them"), rows, numbers={2})
+    yield _table(("Rule", "Policy", "Pods", "One of them"), show_repeated(report), numbers={2})
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: set[int]) -> str:

@@ -51,6 +51,7 @@ from reberth.values.duration import Duration, PositiveDuration
 
 _LOOKED_AT_AGAIN = (FailoverReason.NO_SUBSTITUTE, FailoverReason.PENDING_REPLICAS)
 _SOON = 1.0
+"""Seconds until the next look at what was written, or at what another write forestalled."""
 
 
 class ApplicationFailoverSettings(QueueSettings, frozen=True):

@@ -8,15 +8,14 @@ import random
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import pytest_asyncio
 
 from localcluster import audit_log, manifests
-from localcluster.cluster import Cluster
 from localcluster.state_dir import running
 from localproduct.rescheduler_process import RESCHEDULER_ACCOUNT
+from tests.live.support.audited import AuditedCluster
 from tests.live.support.contending_daemons import (
     EVICTION,
     KINDS,
@@ -41,26 +40,19 @@ SAMPLE = random.Random(8).sample(range(0, STRIKES, len(KINDS)), 1)
 ROUNDS_AT_ONCE = 10
 
 
-class Ground(NamedTuple):
-    """A cluster, and the folder with its audit log."""
-
-    cluster: Cluster
-    audit: Path
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def ground(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ground]:
+async def ground(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[AuditedCluster]:
     audit = tmp_path_factory.mktemp("audit")
     flags = audit_log.write_audit_flags(audit, [RESCHEDULER_ACCOUNT], memory=True)
     async with running(nodes=NODES, flags=flags) as cluster, cluster.client() as client:
         for folder in ("crds", "extender"):
             await manifests.apply(client, MANIFESTS / folder)
         await install(cluster)
-        yield Ground(cluster, audit)
+        yield AuditedCluster(cluster, audit)
 
 
 async def test_another_daemon_leads_after_any_fault_and_no_move_is_made_twice(
-    ground: Ground, tmp_path: Path
+    ground: AuditedCluster, tmp_path: Path
 ) -> None:
     """Killed, frozen, cut off, leaving by itself; and the API server killed in the middle of moves."""
     first = SAMPLE[0]
@@ -69,17 +61,17 @@ async def test_another_daemon_leads_after_any_fault_and_no_move_is_made_twice(
 
 
 @pytest.mark.soak
-async def test_a_hundred_strikes(ground: Ground, tmp_path: Path) -> None:
+async def test_a_hundred_strikes(ground: AuditedCluster, tmp_path: Path) -> None:
     await prove(ground, tmp_path, "leader-struck", {n: KINDS[n % 3] for n in range(STRIKES)})
 
 
 @pytest.mark.soak
-async def test_two_hundred_kills_at_random_instants(ground: Ground, tmp_path: Path) -> None:
+async def test_two_hundred_kills_at_random_instants(ground: AuditedCluster, tmp_path: Path) -> None:
     """And the API server's own, every tenth time."""
     await prove(ground, tmp_path, "leader-killed", {n: KINDS[0] if n % 10 else RESTART for n in range(KILLS)})
 
 
-async def prove(ground: Ground, folder: Path, name: str, rounds: dict[int, str]) -> None:
+async def prove(ground: AuditedCluster, folder: Path, name: str, rounds: dict[int, str]) -> None:
     """So many rounds at once, and each lot counts once all of it has settled."""
     proof = Proof(name)
     left = list(proof.remaining(rounds))
@@ -90,7 +82,7 @@ async def prove(ground: Ground, folder: Path, name: str, rounds: dict[int, str])
         print(f"{name}: {len(proof.passed())} rounds; {said}", flush=True)
 
 
-async def strike(ground: Ground, folder: Path, rounds: dict[int, str]) -> str:
+async def strike(ground: AuditedCluster, folder: Path, rounds: dict[int, str]) -> str:
     """Gives figures of what was seen."""
     cluster = ground.cluster
     async with (

@@ -20,7 +20,7 @@ from localcluster.client import Client, Refused, all_of
 from localcluster.cluster import Cluster
 from localcluster.state_dir import running
 from localproduct.rescheduler_process import RESCHEDULER_ACCOUNT
-from tests.live.support.audited import refuse_violations
+from tests.live.support.audited import AuditedCluster, refuse_violations
 from tests.live.support.daemon_process import (
     DEPLOYMENTS,
     HISTORIES,
@@ -53,13 +53,6 @@ POLICY: Object = {
     "brakes": {"settling": "0s"},
 }
 QUICK: Object = POLICY | {"limits": {"rates": {"cluster": ["1000 per 1h"]}, "perNode": None}}
-
-
-class Ground(NamedTuple):
-    """A cluster, and the folder with its audit log."""
-
-    cluster: Cluster
-    audit: Path
 
 
 class Try(NamedTuple):
@@ -116,19 +109,19 @@ class Crowd(NamedTuple):
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def ground(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ground]:
+async def ground(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[AuditedCluster]:
     audit = tmp_path_factory.mktemp("audit")
     flags = audit_log.write_audit_flags(audit, [RESCHEDULER_ACCOUNT], memory=True)
     async with running(nodes=8, flags=flags) as cluster, cluster.client() as client:
         for folder in ("crds", "extender"):
             await manifests.apply(client, MANIFESTS / folder)
         await install(cluster)
-        yield Ground(cluster, audit)
+        yield AuditedCluster(cluster, audit)
     refuse_violations(audit)
 
 
 @asynccontextmanager
-async def misplace(ground: Ground, denied: Sequence[int]) -> AsyncIterator[Crowd]:
+async def misplace(ground: AuditedCluster, denied: Sequence[int]) -> AsyncIterator[Crowd]:
     """All workloads stand on two nodes that lose the label which they select."""
     async with ground.cluster.client() as client:
         names = sorted(node["metadata"]["name"] for node in (await client.get("/api/v1/nodes"))["items"])
@@ -238,7 +231,7 @@ def see_pauses(tries: list[Try], workload: str) -> None:
 
 
 async def test_denied_evictions_keep_no_others_and_are_not_repeated_by_three_leaders(
-    ground: Ground, tmp_path: Path
+    ground: AuditedCluster, tmp_path: Path
 ) -> None:
     async with (
         misplace(ground, range(WORKLOADS - DENIED, WORKLOADS)) as crowd,
@@ -287,7 +280,9 @@ async def see_plan(one: Daemon, crowd: Crowd) -> None:
 
 
 @pytest.mark.soak
-async def test_denied_evictions_keep_no_others_at_the_default_rate(ground: Ground, tmp_path: Path) -> None:
+async def test_denied_evictions_keep_no_others_at_the_default_rate(
+    ground: AuditedCluster, tmp_path: Path
+) -> None:
     """The denied ones come first in every plan. Five evictions in ten minutes is the rate of the policy."""
     async with (
         misplace(ground, range(DENIED)) as crowd,

@@ -5,18 +5,16 @@ import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import pytest_asyncio
 
 from localcluster import audit_log
 from localcluster.client import Client
-from localcluster.cluster import Cluster
 from localcluster.state_dir import running
 from reberth.values.errors import ReberthError
 from rescheduler.commands import report
+from tests.live.support.audited import AuditedCluster
 from tests.support.builders import deployment
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
@@ -29,15 +27,8 @@ PODS = "/api/v1/namespaces/default/pods"
 REPLICAS = 12
 
 
-class Ground(NamedTuple):
-    """A cluster without anything of ours, and the log of what a user who may list has sent."""
-
-    cluster: Cluster
-    audit: Path
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def ground(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ground]:
+async def ground(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[AuditedCluster]:
     audit = tmp_path_factory.mktemp("audit")
     flags = audit_log.write_audit_flags(audit, [LISTER])
     async with running(nodes=5, flags=flags) as cluster, cluster.client() as client:
@@ -46,7 +37,7 @@ async def ground(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Grou
         await client.wait(
             PODS, lambda f: sum(bool(p["spec"].get("nodeName")) for p in f["items"]) == REPLICAS
         )
-        yield Ground(cluster, audit)
+        yield AuditedCluster(cluster, audit)
 
 
 async def allow_listing(client: Client) -> None:
@@ -67,7 +58,7 @@ async def ask(*arguments: str) -> str:
 
 
 async def test_who_may_list_gets_the_report_and_sends_nothing_else(
-    ground: Ground, capsys: pytest.CaptureFixture[str]
+    ground: AuditedCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = json.loads(await ask("--kubeconfig", str(ground.cluster.user(LISTER)), "-o", "json"))
     assert made["kind"] == "ClusterReport"
@@ -81,12 +72,12 @@ async def test_who_may_list_gets_the_report_and_sends_nothing_else(
     assert {call.verb for call in calls} <= {"list", "get"}, "the version and the kinds that are served"
 
 
-async def test_who_may_not_list_nodes_is_told_so(ground: Ground) -> None:
+async def test_who_may_not_list_nodes_is_told_so(ground: AuditedCluster) -> None:
     with pytest.raises(ReberthError, match="nodes cannot be read: .*nodes is forbidden"):
         await ask("--kubeconfig", str(ground.cluster.user("nobody")))
 
 
-async def test_the_one_command_writes_the_page(ground: Ground) -> None:
+async def test_the_one_command_writes_the_page(ground: AuditedCluster) -> None:
     command = [sys.executable, "-m", "kubectl_reberth", "report", "-o", "html"]
     kubeconfig = ["--kubeconfig", str(ground.cluster.user(LISTER))]
     done = subprocess.run([*command, *kubeconfig], capture_output=True, text=True, check=False)

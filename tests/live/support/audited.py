@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from localcluster import audit_log
 from localcluster.cluster import Cluster
@@ -20,6 +20,13 @@ from tests.live.support.move_audit import MoveAudit
 _USERS = (ADMIN, RESCHEDULER_ACCOUNT)
 _AGENT = "reberth"
 _SHOWN = 10
+
+
+class AuditedCluster(NamedTuple):
+    """A cluster, and the folder with its audit log."""
+
+    cluster: Cluster
+    audit: Path
 
 
 @asynccontextmanager
