@@ -40,7 +40,7 @@ def refuse_unknown(template: int, context: RuleContext) -> Refused | None:
     if not isinstance(signature, Signature):
         return None
     kind = kind_of(signature.controller)
-    if kind in BUILT_IN | OTHER_PROJECTS or kind in _list_replacing(context):
+    if kind in BUILT_IN or kind in OTHER_PROJECTS or kind in _list_replacing(context):
         return None
     name = f"{kind.kind} {signature.controller.name}"
     advice = f"if it does, add {kind} to replacingKinds"
